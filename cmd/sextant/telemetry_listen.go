@@ -56,6 +56,8 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 		"how far nodes of Path Tracing shift their clock: 8, 12, 16 or 20")
 	flags.BoolVar(&o.PathTracing.LoadSwapped, "path-tracing-load-swapped", false,
 		"nodes of Path Tracing write the load into bits 4 to 7 of the interface, as VPP does")
+	flags.Uint32Var(&o.SmoothiePacketBytes, "smoothie-packet-bytes", 0,
+		"take reports 1.0 of SMOOTHIE's published program, too: bytes of a packet in its queues")
 	flags.StringVar(&format, "log-format", "text", "text for people, json for programs")
 	complete(cmd, "log-format", "text", "json")
 	telemetrySocket(cmd)

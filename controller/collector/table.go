@@ -134,6 +134,9 @@ type Options struct {
 	PathTracing telemetry.PathTracing
 	// Exporters are where reports may come from; none: anywhere.
 	Exporters []netip.Prefix
+	// SmoothiePacketBytes has reports of SMOOTHIE's published program taken, too, which count a
+	// queue in packets: each is taken for so many octets. 0: they are none.
+	SmoothiePacketBytes uint32
 	// Watch is called for each report, if it is not nil.
 	Watch func(*Report)
 }
@@ -196,19 +199,17 @@ func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 		t.Dropped[Foreign]++
 		return
 	}
+	if t.options.SmoothiePacketBytes > 0 && telemetry.IsSmoothieReport(b) {
+		t.smoothie(from, b, nowNS)
+		return
+	}
 	group, rest, err := telemetry.ParseGroup(b)
 	if err != nil {
 		t.Dropped[BadGroup]++
 		return
 	}
 	e := Exporter{Address: from, Node: group.Node, Hardware: group.Hardware}
-	known := t.exporters.find(e, nowNS, int64(idle))
-	if known == nil {
-		t.Dropped[ExportersFull]++
-		return
-	}
-	if !known.value.Take(group.Sequence, nowNS) {
-		t.Dropped[Repeated]++
+	if !t.isNew(e, group.Sequence, nowNS) {
 		return
 	}
 	var r telemetry.Report
@@ -219,6 +220,20 @@ func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 		}
 		t.take(&e, &r, nowNS)
 	}
+}
+
+// isNew says whether a datagram of an exporter is to be taken, by its sequence number.
+func (t *Table) isNew(e Exporter, sequence uint32, nowNS int64) bool {
+	known := t.exporters.find(e, nowNS, int64(idle))
+	if known == nil {
+		t.Dropped[ExportersFull]++
+		return false
+	}
+	if !known.value.Take(sequence, nowNS) {
+		t.Dropped[Repeated]++
+		return false
+	}
+	return true
 }
 
 func (t *Table) allowed(from netip.Addr) bool {

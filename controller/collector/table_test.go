@@ -227,6 +227,35 @@ func TestRepeatedAndForeign(t *testing.T) {
 	}
 }
 
+// A report of SMOOTHIE's program, by hand (packet/telemetry has its parts), is taken if its packets
+// have a size, and only once.
+func TestSmoothieReport(t *testing.T) {
+	b := fromHex(t, "14000043 0000000c 00000001 00bc614e 020000000002 020000000001 86dd "+
+		"60000000 0050 11 3f 20010db8000000010000000000000001 20010db8000000050000000000000005 "+
+		"9c40 01bb 0058 0000 01 01 00 07 00 10 00 02 06 9000 0000 "+
+		"00000009 00800003 00000001 0000000c")
+	var seen []collector.Report
+	for _, bytes := range []uint32{0, 1500} {
+		table := collector.NewTable(collector.Options{SmoothiePacketBytes: bytes,
+			Watch: func(r *collector.Report) { seen = append(seen, *r) }})
+		table.Datagram(from, b, 1)
+		table.Datagram(from, b, 2)
+		table.Datagram(from, b[:len(b)-1], 3)
+		got := links(table)
+		switch {
+		case bytes == 0 && (len(got) != 0 || table.Dropped[collector.BadGroup] != 3):
+			t.Errorf("without a size: %v, %v", got, table.Dropped)
+		case bytes > 0 && (len(got) != 2 || table.Dropped[collector.Repeated] != 1 ||
+			table.Dropped[collector.BadReport] != 1):
+			t.Errorf("with a size: %v, %v", got, table.Dropped)
+		}
+	}
+	if len(seen) != 1 || !seen[0].Congested || seen[0].Flow.DstPort != 443 ||
+		seen[0].Samples[0].QueueBytes != 12*1500 {
+		t.Errorf("seen are %+v", seen)
+	}
+}
+
 // A packet that paused without telemetry says nothing of its way: the path stays the one that the
 // last packet with telemetry took.
 func TestPathOfPacketsWithoutTelemetry(t *testing.T) {

@@ -20,11 +20,13 @@ const DefaultSocket = "/run/sextant/telemetry.sock"
 
 // Options are what a listener is told.
 type Options struct {
-	Listen    netip.AddrPort // UDP
-	Metrics   netip.AddrPort // TCP; the zero value is none
-	Socket    string
-	INTPort   uint16         // 0: the collector's default
-	Exporters []netip.Prefix // from where reports are taken; none: anywhere
+	Listen  netip.AddrPort // UDP
+	Metrics netip.AddrPort // TCP; the zero value is none
+	Socket  string
+	INTPort uint16 // 0: the collector's default
+	// bytes of a packet in the queues of SMOOTHIE's published program; 0: its reports are not taken
+	SmoothiePacketBytes uint32
+	Exporters           []netip.Prefix // from where reports are taken; none: anywhere
 	// Events is whether the kernel's IOAM events are taken, and Interfaces are those whose packets
 	// with hop-by-hop options are.
 	Events      bool
@@ -68,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	l := &Listener{work: make(chan func()), ended: make(chan struct{}),
 		batches: make(chan *collector.Batch, 8), failed: make(chan error, len(readers))}
 	tableOptions := collector.Options{INTPort: o.INTPort, PathTracing: o.PathTracing,
-		Exporters: o.Exporters}
+		Exporters: o.Exporters, SmoothiePacketBytes: o.SmoothiePacketBytes}
 	written := make(chan error, 1)
 	if o.Lines != nil {
 		l.lines = make(chan Report, linesAhead)

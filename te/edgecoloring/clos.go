@@ -1,0 +1,207 @@
+package edgecoloring
+
+import "fmt"
+
+// A Clos assigns paths to flows between the leaf switches of a folded Clos network: pods, in each
+// of which every leaf has one link to every aggregation switch, and groups of core switches, of
+// which group a has one link to aggregation switch a of every pod. A network of leaves and spines
+// is one pod without core. It serves one goroutine.
+type Clos struct {
+	pods         []int     // of each leaf
+	aggregations *Coloring // flows between leaves, the color is the aggregation switch
+	// for each aggregation switch, flows between pods, the color is the core switch
+	cores  []*Coloring
+	flows  []flow
+	unused []Flow
+	byLeaf []Flow   // of the edges of aggregations
+	byCore [][]Flow // of the edges of each of cores
+	moved  []Flow
+	marked []bool // the flows in moved
+}
+
+// A Flow is the number of a flow in its network. Numbers of removed flows are used again.
+type Flow int32
+
+type flow struct {
+	src, dst int32 // leaves
+	edge     Edge  // of aggregations, none under one leaf
+	group    int8  // where core is
+	core     Edge  // of cores[group], none within a pod
+	entered  bool  // core stands
+}
+
+// A Path is a way through a folded Clos network: the place of an aggregation switch in both pods,
+// and that of a core switch in its group, from 0. They are -1 where the way does not lead.
+type Path struct{ Aggregation, Core int }
+
+// NewClos returns a network without flows, of leaves in these pods, which are numbered from 0, and
+// so many aggregation switches in each pod and core switches in each group. Without core there is
+// one pod.
+func NewClos(pods []int, aggregations, cores int) (*Clos, error) {
+	count := 0
+	for leaf, pod := range pods {
+		if pod < 0 || pod >= len(pods) {
+			return nil, fmt.Errorf("leaf %d is in pod %d: pods are 0 to %d", leaf, pod, len(pods)-1)
+		}
+		count = max(count, pod+1)
+	}
+	if count > 1 && cores < 1 {
+		return nil, fmt.Errorf("%d pods without core switches: nothing connects them", count)
+	}
+	t := &Clos{pods: pods, byCore: make([][]Flow, aggregations)}
+	var err error
+	if t.aggregations, err = New(len(pods), len(pods), aggregations); err != nil {
+		return nil, fmt.Errorf("aggregation switches: %w", err)
+	}
+	for range aggregations {
+		var group *Coloring
+		if cores > 0 {
+			if group, err = New(count, count, cores); err != nil {
+				return nil, fmt.Errorf("core switches: %w", err)
+			}
+		}
+		t.cores = append(t.cores, group)
+	}
+	return t, nil
+}
+
+// Ends are where a flow begins and ends: leaves of a Clos, hosts of a FatTree.
+type Ends struct{ Src, Dst int }
+
+// Add gives paths to new flows. Many at once take less time than one after the other: no path is
+// given twice meanwhile. An error changes nothing.
+func (t *Clos) Add(flows ...Ends) ([]Flow, error) {
+	for _, ends := range flows {
+		if n := len(t.pods); ends.Src < 0 || ends.Src >= n || ends.Dst < 0 || ends.Dst >= n {
+			return nil, fmt.Errorf("flow from leaf %d to %d: the leaves are 0 to %d", ends.Src,
+				ends.Dst, n-1)
+		}
+	}
+	t.forget()
+	added := make([]Flow, len(flows))
+	for i, ends := range flows {
+		added[i] = t.join(ends)
+	}
+	for _, f := range t.moved { // those that have left their groups
+		t.enter(f)
+	}
+	for _, f := range added {
+		t.enter(f)
+	}
+	return added, nil
+}
+
+// join gives a new flow its aggregation switch. Flows whose switch has to change leave their core
+// switches; they enter new ones when all have left, so that no pod has more flows in a group than
+// links.
+func (t *Clos) join(ends Ends) Flow {
+	f := Flow(len(t.flows))
+	if n := len(t.unused); n > 0 {
+		f, t.unused = t.unused[n-1], t.unused[:n-1]
+	} else {
+		t.flows, t.marked = append(t.flows, flow{}), append(t.marked, false)
+	}
+	t.flows[f] = flow{src: int32(ends.Src), dst: int32(ends.Dst), edge: none, core: none}
+	if ends.Src == ends.Dst {
+		return f
+	}
+	e := t.aggregations.Add(ends.Src, ends.Dst)
+	t.flows[f].edge = e
+	t.byLeaf = put(t.byLeaf, e, f)
+	for _, e := range t.aggregations.Moved() {
+		if other := t.byLeaf[e]; t.flows[other].entered {
+			t.mark(other)
+			t.leave(other)
+		}
+	}
+	return f
+}
+
+// enter gives a flow between pods a core switch of the group of its aggregation switch.
+func (t *Clos) enter(f Flow) {
+	it := &t.flows[f]
+	if it.edge == none || it.entered {
+		return
+	}
+	it.entered = true
+	from, to := t.pods[it.src], t.pods[it.dst]
+	if from == to {
+		return
+	}
+	group := t.aggregations.Color(it.edge)
+	e := t.cores[group].Add(from, to)
+	it.group, it.core = int8(group), e
+	t.byCore[group] = put(t.byCore[group], e, f)
+	for _, moved := range t.cores[group].Moved() {
+		t.mark(t.byCore[group][moved])
+	}
+}
+
+func (t *Clos) leave(f Flow) {
+	it := &t.flows[f]
+	if it.core != none {
+		t.cores[it.group].Remove(it.core)
+	}
+	it.core, it.entered = none, false
+}
+
+// Remove removes a flow that Add returned. No other flow changes its path.
+func (t *Clos) Remove(f Flow) {
+	t.forget()
+	t.leave(f)
+	if e := t.flows[f].edge; e != none {
+		t.aggregations.Remove(e)
+	}
+	t.unused = append(t.unused, f)
+}
+
+// Path returns the path of a flow.
+func (t *Clos) Path(f Flow) Path {
+	p := Path{-1, -1}
+	if it := t.flows[f]; it.edge != none {
+		p.Aggregation = t.aggregations.Color(it.edge)
+		if it.core != none {
+			p.Core = t.cores[it.group].Color(it.core)
+		}
+	}
+	return p
+}
+
+// GreatestLoad returns the greatest number of flows that a link between two switches carries one
+// way.
+func (t *Clos) GreatestLoad() int {
+	most := t.aggregations.greatestUse()
+	for _, cores := range t.cores {
+		if cores != nil {
+			most = max(most, cores.greatestUse())
+		}
+	}
+	return most
+}
+
+// Moved returns the other flows whose paths the last Add changed, each once. It is valid until the
+// next.
+func (t *Clos) Moved() []Flow { return t.moved }
+
+func (t *Clos) mark(f Flow) {
+	if !t.marked[f] {
+		t.marked[f] = true
+		t.moved = append(t.moved, f)
+	}
+}
+
+func (t *Clos) forget() {
+	for _, f := range t.moved {
+		t.marked[f] = false
+	}
+	t.moved = t.moved[:0]
+}
+
+// put sets element e, which may be one behind the end.
+func put(flows []Flow, e Edge, f Flow) []Flow {
+	if int(e) == len(flows) {
+		return append(flows, f)
+	}
+	flows[e] = f
+	return flows
+}

@@ -32,14 +32,14 @@ type CFLB struct {
 // at all sources and routers.
 type Selector struct {
 	// the header fields in which they do
-	Fields SelectorFields `key:"fields"`
+	Fields SelectorFields `key:"fields" yaml:"fields"`
 	// how many next hops a digit can name
-	Radix int `key:"radix" default:"16" range:"2 256"`
+	Radix int `key:"radix" yaml:"radix" default:"16" range:"2 256"`
 	// digits of a selector; 0: all that the fields hold
-	Length int            `key:"length" omit:"zero" range:"1 52" zero:"for all that the fields hold"`
-	Cipher SelectorCipher `key:"cipher" default:"feistel"`
+	Length int            `key:"length" yaml:"length" omit:"zero" range:"1 52" zero:"for all that the fields hold"`
+	Cipher SelectorCipher `key:"cipher" yaml:"cipher" default:"feistel"`
 	// digits are taken of numbers that no source encodes, too, as in the published algorithm
-	Modulo bool `key:"modulo" omit:"zero"`
+	Modulo bool `key:"modulo" yaml:"modulo" omit:"zero"`
 }
 
 // CFLBKey is the key of a network with controllable load balancing.
@@ -125,6 +125,21 @@ func (c *checker) cflb(r *CFLB) {
 		c.invalid("cflb.ipv4.fields", "IPv4 packets have no flow label",
 			"write source-port or ports")
 	}
+}
+
+// UnmarshalYAML sets defaults before what a file says.
+func (s *Selector) UnmarshalYAML(read func(any) error) error {
+	type plain Selector
+	*s = fresh[Selector]()
+	return read((*plain)(s))
+}
+
+// Faults checks an object of that path.
+func (s *Selector) Faults(path string) []*Problem {
+	c := &checker{}
+	c.settings(path, objectOf(reflect.TypeFor[Selector](), "", ""), reflect.ValueOf(s).Elem())
+	c.selector(path, s)
+	return c.problems
 }
 
 // hasLabel says whether IPv6 flow labels are controllable.

@@ -89,6 +89,40 @@ func (c *Client) Unpin(ctx context.Context, f api.Flow) error {
 	return err
 }
 
+// Ports returns what packets of a flow carry on a path.
+func (c *Client) Ports(ctx context.Context, q PathQuestion) (Steered, error) {
+	return api.Ask[Steered](ctx, c.http, http.MethodPost, "/v1/paths/ports", nil, q)
+}
+
+// Recover returns the path that a flow takes by what its packets carry.
+func (c *Client) Recover(ctx context.Context, q PathQuestion) (Steered, error) {
+	return api.Ask[Steered](ctx, c.http, http.MethodPost, "/v1/paths/recover", nil, q)
+}
+
+// Best returns the best paths for a flow, one for each of its subflows. They are not placed.
+func (c *Client) Best(ctx context.Context, q PathQuestion) ([]Steered, error) {
+	list, err := api.Ask[api.List[Steered]](ctx, c.http, http.MethodPost, "/v1/paths/best", nil, q)
+	return list.Items, err
+}
+
+// Elephants returns the flows that have paths, by name.
+func (c *Client) Elephants(ctx context.Context) ([]Elephant, error) {
+	return items[Elephant](ctx, c, "/v1/elephants", nil)
+}
+
+// Place gives flows that come together their paths, or more time.
+func (c *Client) Place(ctx context.Context, list []Placement) (Placements, error) {
+	return api.Ask[Placements](ctx, c.http, http.MethodPut, "/v1/elephants", nil,
+		api.List[Placement]{Items: list})
+}
+
+// Release takes the paths of elephants back.
+func (c *Client) Release(ctx context.Context, names ...string) error {
+	_, err := api.Ask[Released](ctx, c.http, http.MethodDelete, "/v1/elephants", nil,
+		Released{Names: names})
+	return err
+}
+
 func items[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
 	list, err := api.Ask[api.List[T]](ctx, c.http, http.MethodGet, path, query, nil)
 	return list.Items, err

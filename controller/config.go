@@ -31,6 +31,7 @@ type Config struct {
 	Southbound Southbound `yaml:"southbound"`
 	Standby    Standby    `yaml:"standby"`
 	Telemetry  Telemetry  `yaml:"telemetry"`
+	CFLB       *CFLB      `yaml:"cflb"` // nil: sources choose no paths
 }
 
 // API is where the controller answers.
@@ -49,7 +50,13 @@ type Queue struct {
 	// Interface is the number that the router at its beginning has for the link, in telemetry; 0:
 	// it is not told from parallel links.
 	Interface uint32 `yaml:"interface"`
+	// Gateways are the addresses of the next hop that the link leads to, one of each IP version,
+	// and Device is the name of the interface that it leaves by: they order next hops for CFLB.
+	Gateways []netip.Addr `yaml:"gateways"`
+	Device   string       `yaml:"device"`
 }
+
+func (q Queue) says() bool { return q.Interface != 0 || len(q.Gateways) > 0 || q.Device != "" }
 
 // Policy is how flows get other paths; reroute.Settings says what each parameter means.
 type Policy struct {
@@ -148,7 +155,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("queueBytes %d: a queue holds a byte at least", c.Queue)
 	}
 	for i, q := range c.Links {
-		if q.Bytes < 1 && (q.Interface == 0 || q.Bytes < 0) {
+		if q.Bytes < 1 && (!q.says() || q.Bytes < 0) {
 			return fmt.Errorf("links[%d], from %s to %s: queueBytes %d: a queue holds a byte at "+
 				"least", i, q.From, q.To, q.Bytes)
 		}
@@ -163,6 +170,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Telemetry.check(); err != nil {
+		return err
+	}
+	if err := c.CFLB.check(); err != nil {
 		return err
 	}
 	s, err := c.Policy.settings()

@@ -53,6 +53,7 @@ type Controller struct {
 	places       *places
 	sink         *sink
 	gifts        *gifts
+	elephants    *elephants // nil: sources choose no paths
 	applySeconds prometheus.Histogram
 }
 
@@ -161,6 +162,7 @@ func (c *Controller) run(ctx context.Context) error {
 			c.decider.Forget(c.now())
 		case now := <-renewing.C:
 			c.renew(now)
+			c.elephants.expire(now)
 		}
 	}
 }
@@ -291,6 +293,9 @@ func (c *Controller) status() Status {
 	}
 	if c.reports == 0 {
 		s.Warnings = append(s.Warnings, "no report has come yet: weights are not known")
+	}
+	if c.elephants != nil {
+		s.Elephants = len(c.elephants.named)
 	}
 	if c.options.Config.Southbound.serves() {
 		s.Epoch = c.epoch

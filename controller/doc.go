@@ -13,5 +13,12 @@
 //	PUT    /v1/pins       a flow and its path in the body: reports move it no more
 //	DELETE /v1/pins       a flow in the body: reports may move it again
 //	PUT    /v1/links      a link in the body, and whether it is up
+//	POST   /v1/paths/ports    a flow and a path of a CFLB network; answers with the ports or the
+//	                          flow label that take it
+//	POST   /v1/paths/recover  a flow; answers with its path, and how each router came to it
+//	POST   /v1/paths/best     a flow; answers with the best paths for it, and what takes them
+//	GET    /v1/elephants      flows that were given paths
+//	PUT    /v1/elephants      flows in the body, each by a name; answers with their paths
+//	DELETE /v1/elephants      names of flows that leave
 //	GET    /metrics       for Prometheus
 package controller

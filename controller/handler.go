@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 
 // handler serves the API.
 func (c *Controller) handler(metrics http.Handler) http.Handler {
-	mux := api.Mux("controller", map[string]func(*http.Request) (any, error){
+	routes := map[string]func(*http.Request) (any, error){
 		"GET /v1/caller":    api.Needs(api.Read, api.AnswerCaller),
 		"GET /v1/status":    api.Needs(api.Read, c.getStatus),
 		"GET /v1/links":     api.Needs(api.Read, c.getLinks),
@@ -27,7 +28,9 @@ func (c *Controller) handler(metrics http.Handler) http.Handler {
 		"POST /v1/simulate": api.Needs(api.Read, c.simulate),
 		"PUT /v1/pins":      api.Needs(api.Operate, c.putPin),
 		"DELETE /v1/pins":   api.Needs(api.Operate, c.deletePin),
-	})
+	}
+	maps.Copy(routes, c.elephantRoutes())
+	mux := api.Mux("controller", routes)
 	mux.Handle("GET /metrics", metrics)
 	mux.Handle("GET /v1/events", api.NeedsFirst(api.Read, c.streamEvents))
 	return mux

@@ -22,7 +22,8 @@ type names struct {
 }
 
 func newNames(g *topology.Graph, c *Config) (*names, error) {
-	n := &names{graph: g, sizes: make([]int64, g.Edges())}
+	n := &names{graph: g, sizes: make([]int64, g.Edges()),
+		interfaces: map[topology.Edge]uint32{}}
 	for e := range n.sizes {
 		n.sizes[e] = c.Queue
 	}
@@ -37,18 +38,19 @@ func newNames(g *topology.Graph, c *Config) (*names, error) {
 			}
 		}
 	}
-	var err error
-	n.interfaces, err = interfaces(g, c)
-	return n, err
+	return n, eachLink(g, c, func(e topology.Edge, l Queue) {
+		if l.Interface != 0 {
+			n.interfaces[e] = l.Interface
+		}
+	})
 }
 
-// interfaces are those that the file gives to links: several entries with the same ends are
-// parallel links, in the topology's order.
-func interfaces(g *topology.Graph, c *Config) (map[topology.Edge]uint32, error) {
-	all := map[topology.Edge]uint32{}
+// eachLink calls with the link that each entry of the file is about which says more of a link than
+// its queue: several entries with the same ends are parallel links, in the topology's order.
+func eachLink(g *topology.Graph, c *Config, tell func(e topology.Edge, l Queue)) error {
 	edges, place := parallels(g), map[parallel]int{}
 	for i, l := range c.Links {
-		if l.Interface == 0 {
+		if !l.says() {
 			continue
 		}
 		name := parallel{from: l.From, to: l.To}
@@ -57,12 +59,12 @@ func interfaces(g *topology.Graph, c *Config) (map[topology.Edge]uint32, error) 
 		place[name]++
 		e, ok := edges[at]
 		if !ok {
-			return nil, fmt.Errorf("links[%d]: only %d links lead from %s to %s", i, at.place,
-				l.From, l.To)
+			return fmt.Errorf("links[%d]: only %d links lead from %s to %s", i, at.place, l.From,
+				l.To)
 		}
-		all[e] = l.Interface
+		tell(e, l)
 	}
-	return all, nil
+	return nil
 }
 
 // byInterface is before an interface, behind the name of the router that has it.

@@ -52,6 +52,8 @@ type Router struct {
 	Egress netip.Addr `yaml:"egress"`
 	// Node is its number in telemetry; 0: its place in the topology, from 1.
 	Node uint32 `yaml:"node"`
+	// CFLB is its number in role cflb, by which it hashes; 0: not known.
+	CFLB uint32 `yaml:"cflb"`
 }
 
 const (

@@ -125,7 +125,7 @@ func (c *Controller) followTopology(g *topology.Graph, err error) {
 
 // beginAnew takes another topology.
 func (c *Controller) beginAnew(g *topology.Graph) {
-	next := &Controller{options: c.options, graph: g, seed: c.seed}
+	next := &Controller{options: c.options, graph: g, seed: c.seed, begun: c.begun}
 	if err := next.takeGraph(); err != nil {
 		c.problem = "the topology has changed, and the last one is used: " + err.Error()
 		return
@@ -141,6 +141,12 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 		if err != nil {
 			c.options.Log.Warn("a pinned flow is pinned no more", "flow", t, "error", err)
 		}
+	}
+	if next.elephants != nil {
+		if lost := next.elephants.adopt(c.elephants, time.Now()); lost > 0 {
+			c.options.Log.Warn("elephants have no path in the new topology", "elephants", lost)
+		}
+		c.elephants = next.elephants
 	}
 	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
 	c.segments, c.places, c.sink.places = next.segments, next.places, next.places
@@ -168,7 +174,7 @@ func (c *Controller) takeGraph() (err error) {
 		return fmt.Errorf("policy: %w", err)
 	}
 	c.down = map[topology.Edge]bool{}
-	return nil
+	return c.takeFabric()
 }
 
 // setUp notes that a link is up or down, and returns the decisions that follow.
@@ -178,6 +184,7 @@ func (c *Controller) setUp(e topology.Edge, up bool) []Decision {
 	}
 	c.down[e] = !up
 	var decisions []Decision
+	c.elephants.setUp(e, up)
 	c.decider.SetUp(e, up, c.now(), func(d reroute.Decision) {
 		decisions = append(decisions, c.decided(d))
 	})

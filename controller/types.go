@@ -33,7 +33,9 @@ type Status struct {
 	// Standby is which of several controllers leads; absent if this is the only one.
 	Standby  *StandbyStatus `json:"standby,omitempty"`
 	HeadEnds []HeadEnd      `json:"headEnds"`
-	Warnings []string       `json:"warnings"`
+	// Elephants is how many flows have paths of a network with controllable load balancing.
+	Elephants int      `json:"elephants,omitempty"`
+	Warnings  []string `json:"warnings"`
 }
 
 // StandbyStatus is which of several controllers leads.

@@ -56,15 +56,16 @@ func ReadKeys(n *config.Node) error {
 func readCFLBKeys(n *config.Node) error {
 	var router, source error
 	if n.CFLB != nil {
-		n.CFLB.Key, router = readCFLBKey("cflb", n.CFLB.KeyFile)
+		n.CFLB.Key, router = ReadCFLBKey("cflb", n.CFLB.KeyFile)
 	}
 	if n.PathSource != nil {
-		n.PathSource.Key, source = readCFLBKey("pathSource", n.PathSource.KeyFile)
+		n.PathSource.Key, source = ReadCFLBKey("pathSource", n.PathSource.KeyFile)
 	}
 	return errors.Join(router, source)
 }
 
-func readCFLBKey(role, file string) (config.CFLBKey, error) {
+// ReadCFLBKey reads a network's key from a file, for that section of a daemon's file.
+func ReadCFLBKey(role, file string) (config.CFLBKey, error) {
 	text, err := readSecretFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: read keyFile %s: %w; make it with: openssl rand -hex 16", role,

@@ -7,7 +7,9 @@ import (
 )
 
 // count writes a number of things.
-func count[T int | uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
+func count[T int | uint8 | uint16 | uint32 | uint64](n T) string {
+	return strconv.FormatUint(uint64(n), 10)
+}
 
 // plural writes a number of things with their name.
 func plural(n uint64, thing string) string {

@@ -20,7 +20,8 @@ func (a *app) pathCommand() *cobra.Command {
 		slices.Concat(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(),
 			a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathDiversity()),
 			controllerFlag(a.pathFlows(), a.pathLinks(), a.pathReroutes(), a.pathPin(),
-				a.pathUnpin()), []*cobra.Command{a.pathMatrix(), a.pathAssign(),
+				a.pathUnpin(), a.pathPorts(), a.pathRecover(), a.pathBest(), a.pathPlace(),
+				a.pathPlaced(), a.pathRelease()), []*cobra.Command{a.pathMatrix(), a.pathAssign(),
 				a.pathEncode(), a.pathDecode(), a.pathMPTCP(), a.pathNextHops(), a.pathProbe(),
 				a.pathRun()})...)
 }

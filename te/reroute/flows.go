@@ -53,6 +53,12 @@ func (d *Decider) Links(at time.Duration) []Link {
 	return links
 }
 
+// Weight returns the weight of a link.
+func (d *Decider) Weight(e topology.Edge, at time.Duration) Weight { return d.weights.Of(e, at) }
+
+// Expect has weights foresee a flow on a path that another than this Decider gives it.
+func (d *Decider) Expect(path []topology.Edge, at time.Duration) { d.expect(nil, path, at) }
+
 // Pin gives a flow a path that no report changes, until Unpin. The error says what is wrong with
 // the path.
 func (d *Decider) Pin(t flow.Tuple, path []topology.Edge, at time.Duration) error {

@@ -114,6 +114,7 @@ var tree = []folder{
 	{path: "te/segment", pure: true},
 	{path: "te/srpolicy", pure: true},
 	{path: "te/frer", pure: true},
+	{path: "te/elephant", pure: true},
 	{path: "te/reroute", pure: true},
 	{path: "te/diversity", pure: true},
 	{path: "te/edgecoloring", pure: true},

@@ -18,7 +18,7 @@ UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy 
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test unit test-vm lint house generate check-generate web bench bench-paths deb release test-deb fuzz figures fmt clean
+.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-paths deb release test-deb fuzz figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,7 @@ else
 	@go test -count=1 ./test/lint
 	@scripts/check-generate.sh
 	@scripts/test.sh
+	@scripts/test-kube.sh
 	@cd packet/cflb/python && python3 -m unittest -q
 	@scripts/fuzz.sh --brief
 endif
@@ -47,6 +48,18 @@ endif
 unit: ## The decisions and the command line, without root; under a minute
 	@scripts/deps.sh go
 	@go test $(UNIT)
+
+kube: ## Build ./sextant-kubernetes, the controller and node daemon for Kubernetes
+	@scripts/deps.sh go
+	cd controller/kubernetes && go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o ../../sextant-kubernetes ./cmd/sextant-kubernetes
+
+kube-programs: ## Build the API server and etcd for tests, into the user's cache; about 15 minutes the first time
+	@scripts/deps.sh go
+	@scripts/kube-programs.sh
+
+test-kube: kube-programs ## Kubernetes: the tests of the module controller/kubernetes as root, with a real API server; PKG=./plan RUN=TestX: one
+	@scripts/deps.sh go test bpffs
+	@RUN='$(RUN)' scripts/test-kube.sh $(PKG)
 
 test-vm: ## The tests that meet the kernel, in virtual machines with Debian's oldest and newest kernel; about 10 minutes
 	@scripts/deps.sh go vm
@@ -64,8 +77,8 @@ generate: ## Compile bpf/ and write the objects and their Go into datapath/
 	@scripts/deps.sh go generate
 	go generate ./datapath/...
 
-web: ## Build the console in web/bundle from web/src; needs Node 20, and fetches esbuild and preact
-	cd web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
+web: ## Build the console in agent/web/bundle from agent/web/src; needs Node 20, and fetches esbuild and preact
+	cd agent/web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
 
 check-generate: ## Compare the committed objects with freshly compiled ones
 	@scripts/deps.sh go generate
@@ -113,4 +126,4 @@ fmt: ## Format Go and C
 	find bpf -name '*.[ch]' -exec clang-format-19 -i {} +
 
 clean: ## Remove what was built
-	rm -rf sextant bin dist results
+	rm -rf sextant sextant-kubernetes bin dist results

@@ -16,10 +16,11 @@ const DefaultSocket = "/run/sextant/controller.sock"
 
 // Config is a controller's file.
 type Config struct {
-	// Topology is a file in any format, a topology of the data sets, or what FRRouting on this
-	// machine knows: ospf6 or isis.
+	// Topology is a file in any format, a topology of the data sets, what neighbors tell by BGP-LS
+	// (bgp), or what FRRouting on this machine knows: ospf6 or isis.
 	Topology   string     `yaml:"topology"`
 	FRR        string     `yaml:"frr"`   // directory of FRRouting's sockets
+	BGP        Speaker    `yaml:"bgp"`   // learns the topology
 	Block      string     `yaml:"block"` // of the domain's SIDs
 	API        API        `yaml:"api"`
 	Journal    string     `yaml:"journal"` // file of decisions, a line of JSON each; none if empty
@@ -81,6 +82,9 @@ type Policy struct {
 	Forget       time.Duration `yaml:"forget"`
 }
 
+// hops is the metric by which all links are alike.
+const hops = "hops"
+
 // defaultQueue is a size that small switches have.
 const defaultQueue = 96_000
 
@@ -124,7 +128,7 @@ func Parse(text []byte) (*Config, error) {
 		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold},
 		Standby:    Standby{Lease: defaultStandbyLease, Etcd: Etcd{Prefix: defaultEtcdPrefix}}}
 	c.Policy = Policy{
-		Name: kind.String(), Tau: first.Policy.Tau, Metric: "hops", Choices: d.Choices,
+		Name: kind.String(), Tau: first.Policy.Tau, Metric: hops, Choices: d.Choices,
 		Margin: d.Margin, Ratio: d.Ratio, Noise: d.Noise,
 		Herd: d.Herd, Settle: d.Settle, BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost,
 		Gain: d.Gain, Memory: d.Memory, Expiry: d.Expiry, Unknown: d.Unknown,
@@ -160,7 +164,7 @@ func (c *Config) check() error {
 				"least", i, q.From, q.To, q.Bytes)
 		}
 	}
-	if _, err := c.checkBlock(); err != nil {
+	if err := c.checkSource(); err != nil {
 		return err
 	}
 	if err := c.Southbound.check(); err != nil {

@@ -34,7 +34,8 @@ type Controller struct {
 	names    *names
 	decider  *reroute.Decider
 	seed     uint64
-	problem  string // of reading the topology; "": none
+	problem  string   // of reading the topology; "": none
+	absent   []string // what the file names and the topology does not have
 	journal  *journal
 	reports  uint64
 	refused  uint64
@@ -66,8 +67,16 @@ const renewInterval = 250 * time.Millisecond
 // Run runs a controller until the context ends. The error says what kept it from starting, or what
 // ended it.
 func Run(ctx context.Context, o Options) error {
-	c, err := newController(ctx, o)
+	from, err := o.openSource()
 	if err != nil {
+		return err
+	}
+	defer from.close()
+	c, err := from.begin(ctx, o)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	defer c.journal.close()
@@ -97,8 +106,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Log.Info("controller runs", "topology", c.graph.Name(), "nodes", c.graph.Nodes(), "links",
 		c.graph.Edges(), "policy", o.Config.Policy.Name, "socket", o.Config.API.Socket)
-	if o.Config.asksFRR() {
-		go c.watchTopology(ctx)
+	if o.Config.follows() {
+		go c.watchTopology(ctx, from)
 	}
 	if o.Config.Standby.stands() {
 		standing, end := context.WithCancel(ctx)
@@ -109,11 +118,8 @@ func Run(ctx context.Context, o Options) error {
 	return c.run(ctx)
 }
 
-func newController(ctx context.Context, o Options) (*Controller, error) {
-	g, err := o.readTopology(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("topology: %w", err)
-	}
+// newController makes a controller of a topology.
+func newController(o Options, g *topology.Graph) (*Controller, error) {
 	seed := o.Config.Seed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -133,6 +139,7 @@ func newController(ctx context.Context, o Options) (*Controller, error) {
 	if err := c.takeGraph(); err != nil {
 		return nil, err
 	}
+	var err error
 	c.journal, err = openJournal(o.Config.Journal, o.Log)
 	return c, err
 }
@@ -233,7 +240,7 @@ func (c *Controller) setLink(s LinkState) ([]Decision, error) {
 		return nil, err
 	}
 	decisions := []Decision{}
-	if c.options.Config.asksFRR() {
+	if c.options.Config.follows() {
 		return nil, &api.Error{Code: api.Conflict, Message: "which links are up is told by " +
 			c.options.Config.Topology}
 	}
@@ -314,6 +321,7 @@ func (c *Controller) status() Status {
 	if c.problem != "" {
 		s.Warnings = append(s.Warnings, c.problem)
 	}
+	s.Warnings = append(s.Warnings, c.absent...)
 	if warning := c.journal.warning(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}

@@ -1,77 +1,12 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"sextant/config"
-	"sextant/packet/srv6"
-	"sextant/routing/linkstate"
 	"sextant/te/reroute"
 	"sextant/te/topology"
 )
-
-// topologyInterval is how often FRRouting is asked for its topology.
-const topologyInterval = time.Second
-
-// defaultFRR is where FRRouting's daemons have their sockets.
-const defaultFRR = "/run/frr"
-
-// asksFRR tells whether the topology comes from FRRouting, and changes.
-func (c *Config) asksFRR() bool {
-	return c.Topology == config.FromOSPF6 || c.Topology == config.FromISIS
-}
-
-func (c *Config) checkBlock() (srv6.Block, error) {
-	if c.Block == "" && !c.asksFRR() {
-		return srv6.Block{}, nil
-	}
-	block, err := srv6.ParseBlock(c.Block)
-	if err != nil {
-		return block, fmt.Errorf("block: %w; routers' SIDs are the locators of this block that "+
-			"they announce", err)
-	}
-	return block, nil
-}
-
-// readTopology reads the topology as the file says.
-func (o Options) readTopology(ctx context.Context) (g *topology.Graph, err error) {
-	if !o.Config.asksFRR() {
-		return o.Open(o.Config.Topology)
-	}
-	block, err := o.Config.checkBlock()
-	if err != nil {
-		return nil, err
-	}
-	frr := linkstate.FRR{Directory: o.Config.FRR, Block: block}
-	if o.Config.Topology == config.FromISIS {
-		g, _, err = frr.ISIS(ctx)
-	} else {
-		g, _, err = frr.OSPF6(ctx)
-	}
-	if err == nil && g.Nodes() == 0 {
-		err = fmt.Errorf("no router has told of itself by %s yet", o.Config.Topology)
-	}
-	return g, err
-}
-
-// watchTopology asks for the topology until the context ends.
-func (c *Controller) watchTopology(ctx context.Context) {
-	tick := time.NewTicker(topologyInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		g, err := c.options.readTopology(ctx)
-		if c.do(ctx, func() { c.followTopology(g, err) }) != nil {
-			return
-		}
-	}
-}
 
 // parallel names a link by its ends, and its place among those between them.
 type parallel struct {
@@ -95,7 +30,8 @@ func parallels(g *topology.Graph) map[parallel]topology.Edge {
 }
 
 // followTopology notes which links are gone, and which are back. With links that were never there,
-// weights start again; pinned flows stay pinned where their paths still are.
+// or that are not what they were, weights start again; pinned flows stay pinned where their paths
+// still are.
 func (c *Controller) followTopology(g *topology.Graph, err error) {
 	if err != nil {
 		if c.problem == "" {
@@ -106,8 +42,8 @@ func (c *Controller) followTopology(g *topology.Graph, err error) {
 	}
 	c.problem = ""
 	known, told := parallels(c.graph), parallels(g)
-	for name := range told {
-		if _, ok := known[name]; !ok {
+	for name, e := range told {
+		if old, ok := known[name]; !ok || !c.sameLink(old, g, e) {
 			c.beginAnew(g)
 			return
 		}
@@ -121,6 +57,16 @@ func (c *Controller) followTopology(g *topology.Graph, err error) {
 		_, up := told[name]
 		c.setUp(e, up)
 	}
+}
+
+// sameLink tells whether a link is what it was, as far as paths, weights and segment lists go: its
+// delay, which is measured and changes all the time, is part of none.
+func (c *Controller) sameLink(e topology.Edge, g *topology.Graph, told topology.Edge) bool {
+	old, fresh := c.graph.Edge(e), g.Edge(told)
+	end := func(g *topology.Graph, v topology.Node) any { return g.Node(v).SID }
+	return old.CapacityKbps == fresh.CapacityKbps && old.SID == fresh.SID &&
+		(old.Weight == fresh.Weight || c.options.Config.Policy.Metric == hops) &&
+		end(c.graph, old.From) == end(g, fresh.From) && end(c.graph, old.To) == end(g, fresh.To)
 }
 
 // beginAnew takes another topology.
@@ -150,6 +96,7 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 	}
 	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
 	c.segments, c.places, c.sink.places = next.segments, next.places, next.places
+	c.absent = next.absent
 	c.giveAgain()
 	c.options.Log.Info("another topology; weights start again", "nodes", g.Nodes(), "links",
 		g.Edges())
@@ -161,13 +108,15 @@ func (c *Controller) takeGraph() (err error) {
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
-	if c.names, err = newNames(c.graph, c.options.Config); err != nil {
+	config, absent := c.options.Config.present(c.graph)
+	c.absent = absent
+	if c.names, err = newNames(c.graph, config); err != nil {
 		return err
 	}
-	if c.places, err = newPlaces(c.graph, c.options.Config, c.names); err != nil {
+	if c.places, err = newPlaces(c.graph, config, c.names); err != nil {
 		return err
 	}
-	if c.segments, err = newSegments(c.graph, c.options.Config); err != nil {
+	if c.segments, err = newSegments(c.graph, config); err != nil {
 		return err
 	}
 	if c.decider, err = reroute.NewDecider(c.graph.All(), settings, c.seed); err != nil {

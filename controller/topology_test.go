@@ -30,9 +30,7 @@ func idle(t *testing.T, g *topology.Graph, text string) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controller, err := newController(t.Context(), Options{Config: c,
-		Log:  slog.New(slog.DiscardHandler),
-		Open: func(string) (*topology.Graph, error) { return g, nil }})
+	controller, err := newController(Options{Config: c, Log: slog.New(slog.DiscardHandler)}, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +131,13 @@ func TestTopologyOfFRR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := Options{Config: c}.readTopology(t.Context())
-	if err != nil || g.Nodes() != 3 || g.Edges() != 6 {
-		t.Errorf("%v, %v", g, err)
+	from, err := Options{Config: c}.openSource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := from.Read(t.Context())
+	if err != nil || known.Graph.Nodes() != 3 || known.Graph.Edges() != 6 {
+		t.Errorf("%+v, %v", known, err)
 	}
 	if _, err := Parse([]byte("topology: isis")); err == nil ||
 		!strings.Contains(err.Error(), "block") {

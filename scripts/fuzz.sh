@@ -11,6 +11,8 @@ cd "$(dirname "$0")/.."
 
 mapfile -t targets < <(grep -rno --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' "${PACKAGE:-.}" |
 	sed -E 's|^(.*)/[^/]*:[0-9]+:func (.*)$|\1 \2|' | sort)
+# A package of the module controller/kubernetes is known inside that module alone.
+module_of() { [[ $1/ != ./controller/kubernetes/* ]] && echo . || echo controller/kubernetes; }
 root=$PWD/scripts/as-root.sh
 failed=()
 # An input that covers something new is made smaller first, by default for up to a minute, in which nothing else is tried; and a
@@ -31,7 +33,7 @@ brief() {
 	trap "rm -rf '$dir'" EXIT
 	for target in "${targets[@]}"; do
 		read -r package name <<<"$target"
-		[ "$package" = "$last" ] || go test -c -o "$dir/test" "$package"
+		[ "$package" = "$last" ] || go -C "$(module_of "$package")" test -c -o "$dir/test" "$PWD/$package"
 		last=$package
 		(cd "$package" && "$root" "$dir/test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "${FUZZTIME:-2000x}" -test.parallel 1 \
 			-test.fuzzminimizetime "$smaller" -test.fuzzcachedir "$dir/cache/$name" >"$dir/log" 2>&1) || ran_out "$dir/log" || {
@@ -49,8 +51,8 @@ guided() {
 	for target in "${targets[@]}"; do
 		read -r package name <<<"$target"
 		echo "fuzz: $package $name"
-		go test -exec "$root" -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" \
-			-fuzzminimizetime "$smaller" "$package" 2>&1 | tee "$log" || ran_out "$log" || failed+=("$name")
+		go -C "$(module_of "$package")" test -exec "$root" -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" \
+			-fuzzminimizetime "$smaller" "$PWD/$package" 2>&1 | tee "$log" || ran_out "$log" || failed+=("$name")
 	done
 }
 

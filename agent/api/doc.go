@@ -37,6 +37,8 @@
 //	DELETE /v1/telemetry/watch/{name}
 //	GET    /v1/monitor                     ?intervalMs=1000 &after=  JSON Lines of Sample
 //	GET    /v1/events                      ?after=  JSON Lines of Event
+//	GET    /v1/edge/services               as the configuration has them
+//	PATCH  /v1/edge/services               body: Declaration
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file
 //	POST   /v1/apply                       ?file= ?dryRun=1 ?confirmSeconds=  body: node file
@@ -57,7 +59,8 @@
 // is refused (Conflict), unless it has ?breakConnections=1; DELETE, and a PUT of
 // the state "down", say that themselves.
 //
-// GET /v1/config has the ETag of the configuration. A write with it as If-Match
+// GET /v1/config has the ETag of the configuration, GET and PATCH
+// /v1/edge/services have it as their fingerprint. A write with it as If-Match
 // changes that configuration alone, and is refused (Stale, 412) if another runs.
 //
 // Keys are lowerCamel and end in their unit where there is one; times are RFC

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"slices"
 
 	"sextant/config"
 )
@@ -46,7 +47,7 @@ var (
 )
 
 // endpoints are all paths of the API.
-func endpoints() []endpoint { return append(answers(), streams()...) }
+func endpoints() []endpoint { return slices.Concat(answers(), declarations(), streams()) }
 
 // answers are the paths whose answers are values of JSON.
 func answers() []endpoint {
@@ -147,6 +148,19 @@ func answers() []endpoint {
 				dryRun,
 				breaking1}, nil, of[Changes](), "", func(h handler) answer { return h.rollback },
 			nil},
+	}
+}
+
+// declarations are the paths for software that keeps an edge's services.
+func declarations() []endpoint {
+	type answer = func(*http.Request) (any, error)
+	return []endpoint{
+		{"GET", "/v1/edge/services", "Services of the edge as its configuration has them", Read,
+			nil, nil, of[DeclaredList](), "",
+			func(h handler) answer { return h.declared }, nil},
+		{"PATCH", "/v1/edge/services", "Set, add and remove services of the edge in one change",
+			Admin, []parameter{breaking1}, of[Declaration](), of[DeclarationMade](), "",
+			func(h handler) answer { return h.declare }, nil},
 	}
 }
 

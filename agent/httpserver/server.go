@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"sextant/agent/access"
+	"sextant/agent/web"
 	"sextant/config"
-	"sextant/web"
 )
 
 // Servers are where a daemon listens.

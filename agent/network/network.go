@@ -69,15 +69,11 @@ type Watcher struct {
 // Watch reads the topology when it begins and when it has changed, until ctx ends. Nudge says that
 // a source which is not looked at again and again may have changed.
 func Watch(ctx context.Context, source Source, nudge <-chan struct{}, w Watcher) {
-	var due <-chan time.Time
-	if source.name != config.FromBGP {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		due = tick.C
-	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	var last []byte
 	problem := ""
-	for {
+	for ctx.Err() == nil {
 		n, err := source.Read(ctx)
 		switch {
 		case err != nil && err.Error() != problem:
@@ -86,6 +82,10 @@ func Watch(ctx context.Context, source Source, nudge <-chan struct{}, w Watcher)
 		case err == nil && (problem != "" || !bytes.Equal(n.text, last)):
 			last, problem = n.text, ""
 			w.Read(n)
+		}
+		due := tick.C
+		if source.name == config.FromBGP && err == nil {
+			due = nil // the neighbors' news come by nudges
 		}
 		select {
 		case <-ctx.Done():
@@ -150,6 +150,9 @@ func (s Source) readBGP() (*topology.Graph, error) {
 	if s.speaker == nil {
 		return nil, fmt.Errorf("the node speaks no BGP; restart the agent if bgp is new in its " +
 			"node file")
+	}
+	if neighbor, telling := s.speaker.TellingLinkState(); telling {
+		return nil, fmt.Errorf("neighbor %s has not told all that it knows yet", neighbor)
 	}
 	routes, err := s.speaker.LinkState()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"sextant/agent/access"
 	"sextant/agent/api"
-	"sextant/web"
+	"sextant/agent/web"
 )
 
 // Bounds of what a browser takes from the console's proxy.

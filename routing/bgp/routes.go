@@ -1,8 +1,10 @@
 package bgp
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/osrg/gobgp/v4/api"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
@@ -56,6 +58,28 @@ func (s *Speaker) LinkState() ([]*apiutil.Path, error) {
 		return nil, fmt.Errorf("bgp: list link-state routes: %w", err)
 	}
 	return routes, nil
+}
+
+// TellingLinkState names a neighbor whose session is new and who has not yet marked the end of the
+// link-state routes that it knows (RFC 4724 section 2); false: there is none. One that marks no end
+// is not waited for.
+func (s *Speaker) TellingLinkState() (netip.Addr, bool) {
+	now := time.Now()
+	var telling netip.Addr
+	err := s.server.ListPeer(context.Background(), &api.ListPeerRequest{}, func(p *api.Peer) {
+		up := p.GetState().GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED
+		if !up || now.Sub(p.GetTimers().GetState().GetUptime().AsTime()) > settle {
+			return
+		}
+		for _, f := range p.GetAfiSafis() {
+			mark := f.GetMpGracefulRestart().GetState()
+			if f.GetConfig().GetFamily().GetSafi() == api.Family_SAFI_LS && mark.GetReceived() &&
+				!mark.GetEndOfRibReceived() {
+				telling, _ = netip.ParseAddr(p.GetState().GetNeighborAddress())
+			}
+		}
+	})
+	return telling, err == nil && telling.IsValid()
 }
 
 // Sessions says what each neighbor's word is worth.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"sextant/agent/api"
+	console "sextant/agent/web"
 	"sextant/config"
-	console "sextant/web"
 )
 
 // The console of a running edge, in a browser: it drains a backend, explains a flow and says why
@@ -23,7 +23,7 @@ func TestConsole(t *testing.T) {
 		t.Log("not run: chromium is not installed")
 		return
 	}
-	if _, err := os.Stat("../../web/node_modules/playwright-core"); err != nil {
+	if _, err := os.Stat("../../agent/web/node_modules/playwright-core"); err != nil {
 		t.Log("not run: playwright is not there; make web fetches it")
 		return
 	}
@@ -40,7 +40,7 @@ func TestConsole(t *testing.T) {
 	server := &http.Server{Handler: proxy.Handler(client.Forward())}
 	go server.Serve(l)
 	defer server.Close()
-	node := exec.CommandContext(t.Context(), "node", "../../web/test/console.mjs", browser,
+	node := exec.CommandContext(t.Context(), "node", "../../agent/web/test/console.mjs", browser,
 		proxy.URL())
 	if said, err := node.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/controller"
 	"sextant/lab"
 	"sextant/te/protection"
 	"sextant/te/topology"
@@ -73,6 +75,12 @@ func withIGP(name string) func(*lab.Spec) {
 			if n.Name != "r1" {
 				continue
 			}
+			n.Files = append(n.Files, lab.File{Name: "controller.yaml",
+				Content: "topology: " + name + "\nfrr: \"{dir}/frr\"\n" +
+					"block: \"fcbb:bb00::/32\"\napi: {socket: \"{dir}/controller.sock\"}\n"})
+			n.Processes = append(n.Processes, lab.ProcessSpec{Name: "controller",
+				Command: lab.Command{Args: []string{"{self}", "controller",
+					"{dir}/controller.yaml"}}})
 			n.Sextant = regexp.MustCompile(`topology: .*`).ReplaceAllString(n.Sextant,
 				"topology: "+name+"\n  frr: \"{dir}/frr\"\n  probe: {interval: 0s}")
 			n.Sextant = regexp.MustCompile(`(?m)^ +links: .*\n?`).ReplaceAllString(n.Sextant, "")
@@ -156,9 +164,40 @@ func told(g *topology.Graph) (links, locators []string) {
 	return links, locators
 }
 
+// controller is a client of the controller that runs on a node.
+func (p *protected) controller(node string) *controller.Client {
+	p.t.Helper()
+	n, err := p.lab.Node(node)
+	must(p.t, err)
+	return controller.NewClient(filepath.Join(n.Dir, "controller.sock"))
+}
+
+// awaitDown waits until a controller knows as many links, and just these as down.
+func (p *protected) awaitDown(c *controller.Client, links int, down []string) {
+	p.t.Helper()
+	slices.Sort(down)
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		known, err := c.Links(p.t.Context())
+		var got []string
+		for _, l := range known {
+			if !l.Up {
+				got = append(got, l.From+">"+l.To)
+			}
+		}
+		slices.Sort(got)
+		if err == nil && len(known) == links && slices.Equal(got, down) {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("never: %d links, down %q; %d, down %q, %v", links, down, len(known), got,
+				err)
+		}
+	}
+}
+
 // The topology is that of FRRouting's link-state database: the lab's links and locators, no more
 // and no less. Nothing is probed; when a link goes down, the IGP says so, and the paths leave it
-// without a packet lost.
+// without a packet lost. A controller beside the router follows the same topology.
 func TestProtectionOnAnIGP(t *testing.T) {
 	for name := range igps {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +216,8 @@ func TestProtectionOnAnIGP(t *testing.T) {
 				t.Errorf("links %q, want %q\nlocators %q, want %q", links, wantLinks, locators,
 					wantLocators)
 			}
+			beside := p.controller("r1")
+			p.awaitDown(beside, len(links), nil)
 			wanted := spec(2, 0)
 			wanted.From, wanted.To = called("r1"), called("r7")
 			view, err := p.headend.Protect(t.Context(), "video", wanted, false)
@@ -200,6 +241,8 @@ func TestProtectionOnAnIGP(t *testing.T) {
 			})
 			t.Logf("link %s went down; another path carries %v later", gone,
 				after.Changed.Sub(began).Round(time.Millisecond))
+			from, to, _ := strings.Cut(gone, ">")
+			p.awaitDown(beside, len(links), []string{gone, to + ">" + from})
 			time.Sleep(200 * time.Millisecond)
 			p.lostNothing()
 		})

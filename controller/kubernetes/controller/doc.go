@@ -1,0 +1,3 @@
+// Package controller makes of Services what edges serve, and writes into their status
+// what has become of them.
+package controller

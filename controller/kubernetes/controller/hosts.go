@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+
+	"sextant/config"
+	"sextant/controller/kubernetes/v1alpha1"
+)
+
+// hosts knows what nodes say of their pods.
+type hosts struct {
+	mu    sync.RWMutex
+	nodes map[string]node
+}
+
+// node is what one says: of each address of a pod its SID, and the endpoints that it is ready for.
+type node map[netip.Addr]taken
+
+type taken struct {
+	sid    netip.Addr
+	serves []string
+}
+
+func newHosts() *hosts { return &hosts{nodes: map[string]node{}} }
+
+// set replaces what a node says, and returns the endpoints for which that makes a difference. What
+// can't be read is left out: another node must not suffer from it.
+func (h *hosts) set(name string, status *v1alpha1.HostStatus) (changed map[string]bool) {
+	next := node{}
+	if status != nil {
+		for _, e := range status.Endpoints {
+			a, errA := netip.ParseAddr(e.Address)
+			sid, errS := netip.ParseAddr(e.SID)
+			if errA != nil || errS != nil || !sid.Is6() {
+				continue
+			}
+			next[a] = taken{sid, slices.Sorted(slices.Values(e.Serves))}
+		}
+	}
+	h.mu.Lock()
+	before := h.nodes[name]
+	h.nodes[name] = next
+	if status == nil {
+		delete(h.nodes, name)
+	}
+	h.mu.Unlock()
+	changed = map[string]bool{}
+	differences(before, next, changed)
+	differences(next, before, changed)
+	return changed
+}
+
+// differences notes the endpoints that b does not have as a has them.
+func differences(a, b node, changed map[string]bool) {
+	for address, t := range a {
+		other, ok := b[address]
+		for _, e := range t.serves {
+			if !ok || other.sid != t.sid || !slices.Contains(other.serves, e) {
+				changed[e] = true
+			}
+		}
+	}
+}
+
+// where is plan.Where.
+func (h *hosts) where(name string, pod netip.Addr, e config.Endpoint) (netip.Addr, string) {
+	if name == "" {
+		return netip.Addr{}, "its EndpointSlice names no node"
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	n, ok := h.nodes[name]
+	if !ok {
+		return netip.Addr{}, "node " + name + " is no host of Sextant: see that " +
+			"sextant-kubernetes node runs there"
+	}
+	t, ok := n[pod]
+	if !ok {
+		return netip.Addr{}, "node " + name + " does not take packets for it yet"
+	}
+	if _, ok := slices.BinarySearch(t.serves, e.String()); !ok {
+		return netip.Addr{}, "node " + name + " does not take packets of this service for it yet"
+	}
+	return t.sid, ""
+}

@@ -1,0 +1,236 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sextant/controller/kubernetes/address"
+	"sextant/controller/kubernetes/edges"
+	"sextant/controller/kubernetes/plan"
+	"sextant/controller/kubernetes/v1alpha1"
+)
+
+// Config says what a controller is for.
+type Config struct {
+	Class        string // loadBalancerClass of Services
+	DefaultClass bool   // Services without a class, too
+	Prefix       string // of this cluster's services at the edges
+	Namespace    string // of this controller, where the Secrets of edges are
+}
+
+// state is what the reconcilers share.
+type state struct {
+	Config
+	client.Client
+	events events.EventRecorder
+	board  *edges.Board
+	hosts  *hosts
+
+	mu      sync.Mutex // guards what follows
+	book    *address.Book
+	pools   []*address.Pool
+	begun   bool
+	pending map[string]bool   // owners who were not looked at since the start
+	said    map[string]string // the latest event of an owner and subject
+	serves  map[string]string // owner of an endpoint
+	held    map[string][]string
+}
+
+// say tells an owner something, unless that is what it was told last of the subject.
+func (s *state) say(owner, subject string, on runtime.Object, kind, reason, text string) {
+	s.mu.Lock()
+	key := owner + " " + subject
+	same := s.said[key] == reason+text
+	if text == "" {
+		delete(s.said, key)
+	} else {
+		s.said[key] = reason + text
+	}
+	s.mu.Unlock()
+	if same || text == "" {
+		return
+	}
+	const longest = 1000 // bytes of a note, of which events take 1024
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	s.events.Eventf(on, nil, kind, reason, "Reconcile", "%s", text)
+}
+
+// forget ends what is known of an owner that is gone.
+func (s *state) forget(owner string) {
+	s.board.Post(owner, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.book.Release(owner)
+	for _, e := range s.held[owner] {
+		delete(s.serves, e)
+	}
+	delete(s.held, owner)
+	for _, subject := range []string{"admit", "address", "told", "slices", "edges", "pods"} {
+		delete(s.said, owner+" "+subject)
+	}
+}
+
+// post plans frontends and hands them to the edges.
+func (s *state) post(owner string, frontends []plan.Frontend) []plan.Result {
+	results := make([]plan.Result, len(frontends))
+	names := make([]string, len(frontends))
+	for i, f := range frontends {
+		names[i] = f.Endpoint.String()
+	}
+	s.mu.Lock()
+	for _, e := range s.held[owner] {
+		delete(s.serves, e)
+	}
+	for _, e := range names {
+		s.serves[e] = owner
+	}
+	s.held[owner] = names
+	s.mu.Unlock()
+	for i, f := range frontends {
+		results[i] = f.Build(s.hosts.where)
+	}
+	s.board.Post(owner, results)
+	return results
+}
+
+// ownersOf are those of endpoints.
+func (s *state) ownersOf(endpoints map[string]bool) map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := map[string]bool{}
+	for e := range endpoints {
+		if owner, ok := s.serves[e]; ok {
+			owners[owner] = true
+		}
+	}
+	return owners
+}
+
+// looked notes that an owner has been dealt with; after all that there were at the start, edges are
+// told.
+func (s *state) looked(owner string) {
+	s.mu.Lock()
+	last := s.begun && len(s.pending) == 1 && s.pending[owner]
+	delete(s.pending, owner)
+	s.mu.Unlock()
+	if last {
+		s.board.Whole()
+	}
+}
+
+// begin reads what there is before anything is assigned: addresses that are in use stay so.
+func (s *state) begin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun {
+		return nil
+	}
+	if err := s.readPools(ctx); err != nil {
+		return err
+	}
+	claims, err := s.claims(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		s.pending[c.Owner] = true
+		if len(c.Held) > 0 {
+			// Who can't keep what it had is told when its turn comes.
+			_, _ = s.book.Assign(c)
+		}
+	}
+	s.begun = true
+	if len(s.pending) == 0 {
+		s.board.Whole()
+	}
+	return nil
+}
+
+// claims are those of all objects that there are, the oldest first.
+func (s *state) claims(ctx context.Context) ([]address.Claim, error) {
+	type aged struct {
+		address.Claim
+		born metav1.Time
+	}
+	var list []aged
+	var services corev1.ServiceList
+	if err := s.List(ctx, &services); err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
+	}
+	for i := range services.Items {
+		one := &services.Items[i]
+		if plan.Ours(one, s.Class, s.DefaultClass) && one.DeletionTimestamp == nil {
+			list = append(list, aged{claimOf(one), one.CreationTimestamp})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b aged) int {
+		return cmp.Or(a.born.Compare(b.born.Time), cmp.Compare(a.Owner, b.Owner))
+	})
+	claims := make([]address.Claim, len(list))
+	for i, a := range list {
+		claims[i] = a.Claim
+	}
+	return claims, nil
+}
+
+// readPools reads the pools. The caller has the lock.
+func (s *state) readPools(ctx context.Context) error {
+	var list v1alpha1.VIPPoolList
+	if err := s.List(ctx, &list); err != nil {
+		return fmt.Errorf("list VIPPools: %w", err)
+	}
+	s.pools = nil
+	slices.SortFunc(list.Items, func(a, b v1alpha1.VIPPool) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name))
+	})
+	for i := range list.Items {
+		if p, err := poolOf(&list.Items[i]); err == nil && p.Overlap(s.pools) == "" {
+			s.pools = append(s.pools, p)
+		}
+	}
+	s.book.SetPools(s.pools)
+	return nil
+}
+
+// poolOf reads a pool.
+func poolOf(v *v1alpha1.VIPPool) (*address.Pool, error) {
+	p := &address.Pool{Name: v.Name, Auto: v.Spec.AutoAssign == nil || *v.Spec.AutoAssign,
+		Priority: int(v.Spec.Priority), Namespaces: v.Spec.Namespaces,
+		Sharing: map[v1alpha1.Sharing]address.Sharing{v1alpha1.SharingCluster: address.WithAll,
+			v1alpha1.SharingNone: address.WithNobody}[v.Spec.Sharing]}
+	for _, text := range v.Spec.Addresses {
+		r, err := address.ParseRange(text)
+		if err != nil {
+			return nil, err
+		}
+		p.Ranges = append(p.Ranges, r)
+	}
+	if v.Spec.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(v.Spec.Selector)
+		if err != nil {
+			return nil, fmt.Errorf("selector: %w", err)
+		}
+		p.Selector = selector
+	}
+	return p, nil
+}
+
+// assign gives an owner addresses.
+func (s *state) assign(c address.Claim) ([]netip.Addr, *address.Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.Assign(c)
+}

@@ -1,0 +1,126 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sextant/linux"
+)
+
+// get asks a URL from the client's node, and waits for as long as others take.
+func (w *world) get(url string) (string, error) { return w.getWithin(url, "0.15") }
+
+func (w *world) getWithin(url, seconds string) (string, error) {
+	cmd := exec.Command("curl", "-sS", "-g", "--max-time", seconds, url)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := linux.Start(cmd, w.netns("client"), nil); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, errs.String())
+	}
+	return out.String(), nil
+}
+
+// serve starts a web server that says the pod's name.
+func (p *pod) serve() *pod {
+	p.run(programs.sextant, "emulate", "--name", p.name, "--listen", "[::]:80", "--cores", "4",
+		"--workers", "64")
+	return p
+}
+
+// ready are pods as endpoints that are ready.
+func ready(pods ...*pod) func(v6 bool) []discoveryv1.Endpoint {
+	return func(v6 bool) (list []discoveryv1.Endpoint) {
+		for _, p := range pods {
+			list = append(list, p.endpoint(v6, true, true, false))
+		}
+		return list
+	}
+}
+
+// ingress is the status of a Service.
+func (w *world) ingress(name string) []corev1.LoadBalancerIngress {
+	w.t.Helper()
+	var s corev1.Service
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &s))
+	return s.Status.LoadBalancer.Ingress
+}
+
+// The parts of this test are of one cluster, in this order.
+func TestCluster(t *testing.T) {
+	w := newWorld(t)
+	w.startController()
+	nodes := []*process{w.startNode(1), w.startNode(2)}
+	pods := []*pod{w.newPod(1).serve(), w.newPod(2).serve(), w.newPod(1).serve(),
+		w.newPod(1).serve()}
+	w.slices("web", 80, ready(pods...))
+	w.eventually("the controller serves", 60*time.Second, w.edgesReady)
+	for _, part := range []struct {
+		name string
+		test func()
+	}{
+		{"Service", w.testService},
+		{"NodeRestarts", func() { w.testNodeRestarts(nodes[0], pods) }},
+	} {
+		outer := w.t
+		ok := outer.Run(part.name, func(t *testing.T) {
+			w.t = t
+			defer func() { w.t = outer }()
+			part.test()
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// A Service of our class becomes a virtual address that works, in both families.
+func (w *world) testService() {
+	begun := time.Now()
+	w.service("web", 80, nil)
+	w.eventually("the Service has addresses", 10*time.Second,
+		func() bool { return len(w.ingress("web")) == 2 })
+	w.t.Logf("addresses after %v", time.Since(begun))
+	for _, url := range w.urls("web") {
+		w.eventually(url+" answers", 10*time.Second, func() bool {
+			_, err := w.get(url)
+			return err == nil
+		})
+		w.t.Logf("%s answers after %v", url, time.Since(begun))
+	}
+}
+
+// urls are those of a Service's addresses.
+func (w *world) urls(service string) (list []string) {
+	for _, in := range w.ingress(service) {
+		if strings.Contains(in.IP, ":") {
+			in.IP = "[" + in.IP + "]"
+		}
+		list = append(list, "http://"+in.IP+"/")
+	}
+	return list
+}
+
+// edgesReady reports whether all Edges are current.
+func (w *world) edgesReady() bool {
+	for _, e := range w.edges() {
+		for _, c := range e.Status.Conditions {
+			if c.Type != "Ready" || c.Status != "True" {
+				return false
+			}
+		}
+		if len(e.Status.Conditions) == 0 {
+			return false
+		}
+	}
+	return true
+}

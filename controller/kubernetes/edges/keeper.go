@@ -1,0 +1,385 @@
+package edges
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync"
+	"time"
+
+	"sextant/agent/api"
+)
+
+// An Agent is the API of an edge's agent, as far as it is needed here.
+type Agent interface {
+	// Declared is all that the agent has.
+	Declared(context.Context) (api.DeclaredList, error)
+	// Declare changes it.
+	Declare(context.Context, api.Declaration) (api.DeclarationMade, error)
+}
+
+// A Report says how far an edge is.
+type Report struct {
+	Services int    // that it has of this cluster
+	Waiting  int    // that it is not told of yet, or refuses
+	Trouble  string // why, if something is wrong
+}
+
+const (
+	batch     = 512 // services in one change
+	patience  = 60 * time.Second
+	leastWait = 100 * time.Millisecond
+	mostWait  = 5 * time.Second
+	// look is how often the agent is asked what it has: an operator may have changed it by hand.
+	look = time.Minute
+)
+
+// A Keeper keeps one agent equal to the board.
+type Keeper struct {
+	board  *Board
+	agent  Agent
+	zone   string
+	report func(Report)
+	cancel context.CancelFunc
+	done   chan struct{}
+	wake   chan struct{} // of capacity 1
+
+	mu      sync.Mutex
+	dirty   map[string]bool
+	has     map[string]uint64 // what the agent has, by the sum of what it was told
+	sizes   map[string]int    // maxBackends of tables that it has
+	refused map[string]string // what it says against a service
+	trouble string            // why it does not answer
+	known   bool              // has is true
+	print   string            // fingerprint of its configuration
+}
+
+func newKeeper(b *Board, agent Agent, zone string, report func(Report)) *Keeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	k := &Keeper{board: b, agent: agent, zone: zone, report: report, cancel: cancel,
+		done: make(chan struct{}), wake: make(chan struct{}, 1), dirty: map[string]bool{},
+		has: map[string]uint64{}, sizes: map[string]int{}, refused: map[string]string{}}
+	go k.run(ctx)
+	return k
+}
+
+func (k *Keeper) stop() {
+	k.cancel()
+	<-k.done
+}
+
+// mark says that services have changed.
+func (k *Keeper) mark(names []string) {
+	k.mu.Lock()
+	for _, name := range names {
+		k.dirty[name] = true
+	}
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *Keeper) run(ctx context.Context) {
+	defer close(k.done)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	wait := leastWait
+	for {
+		var again <-chan time.Time
+		if k.board.isWhole() {
+			if err := k.converge(ctx); ctx.Err() != nil {
+				return
+			} else if k.told(err); err != nil {
+				again = time.After(wait)
+				wait = min(2*wait, mostWait)
+			} else {
+				wait = leastWait
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-again:
+		case <-ticker.C:
+			k.mu.Lock()
+			k.known = false
+			k.mu.Unlock()
+		}
+	}
+}
+
+// told reports how far the edge is.
+func (k *Keeper) told(err error) {
+	k.mu.Lock()
+	before := k.trouble
+	k.trouble = ""
+	if err != nil {
+		k.trouble = err.Error()
+	}
+	r := Report{Services: len(k.has), Waiting: len(k.dirty) + len(k.refused), Trouble: k.trouble}
+	for name, why := range k.refused {
+		if r.Trouble == "" {
+			r.Trouble = fmt.Sprintf("%s: %s", name, why)
+		}
+	}
+	changed := (before == "") != (k.trouble == "")
+	k.mu.Unlock()
+	k.report(r)
+	if changed {
+		for _, name := range k.board.names() {
+			if _, owner, ok := k.board.result(name); ok {
+				k.board.told(owner)
+			}
+		}
+	}
+}
+
+// converge tells the agent all that it does not have.
+func (k *Keeper) converge(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		known := k.known
+		k.mu.Unlock()
+		if !known {
+			if err := k.learn(ctx); err != nil {
+				return err
+			}
+		}
+		names := k.take()
+		if len(names) == 0 {
+			return nil
+		}
+		err := k.tell(ctx, names)
+		if err == nil {
+			continue
+		}
+		k.mark(names)
+		var refused *api.Error
+		if errors.As(err, &refused) && refused.Code == api.Stale {
+			k.forget()
+			continue // another client has changed it
+		}
+		k.forget()
+		return err
+	}
+}
+
+func (k *Keeper) forget() {
+	k.mu.Lock()
+	k.known = false
+	k.mu.Unlock()
+}
+
+func (k *Keeper) take() (names []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name := range k.dirty {
+		if len(names) == batch {
+			break
+		}
+		names = append(names, name)
+		delete(k.dirty, name)
+	}
+	return names
+}
+
+// learn asks the agent what it has.
+func (k *Keeper) learn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := k.agent.Declared(ctx)
+	if err != nil {
+		return err
+	}
+	has, sizes, dirty := map[string]uint64{}, map[string]int{}, map[string]bool{}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if !strings.HasPrefix(d.Name, k.board.prefix) {
+			continue
+		}
+		if d.MaxBackends != nil {
+			sizes[d.Name] = *d.MaxBackends
+		}
+		r, _, planned := k.board.result(d.Name)
+		want := r.For(k.zone)
+		if want = grown(want, sizes[d.Name]); !planned || !covers(d, &want) {
+			dirty[d.Name], has[d.Name] = true, 0
+			continue
+		}
+		has[d.Name] = sumOf(&want)
+	}
+	for _, name := range k.board.names() {
+		if _, ok := has[name]; !ok {
+			dirty[name] = true
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.has, k.sizes, k.known, k.print = has, sizes, true, list.Fingerprint
+	clear(k.refused)
+	for name := range dirty {
+		k.dirty[name] = true
+	}
+	return nil
+}
+
+// tell makes one change of services.
+func (k *Keeper) tell(ctx context.Context, names []string) error {
+	d := api.Declaration{Fingerprint: k.print}
+	sums, sizes := map[string]uint64{}, map[string]int{}
+	for _, name := range names {
+		r, _, ok := k.board.result(name)
+		k.mu.Lock()
+		had, there := k.has[name]
+		size := k.sizes[name]
+		k.mu.Unlock()
+		if !ok {
+			if there {
+				d.Remove = append(d.Remove, name)
+			}
+			continue
+		}
+		want := grown(r.For(k.zone), size)
+		sum := sumOf(&want)
+		if want.MaxBackends != nil {
+			sizes[name] = *want.MaxBackends
+		}
+		sums[name] = sum
+		if !there || sum != had {
+			d.Set = append(d.Set, want)
+		}
+	}
+	if len(d.Set)+len(d.Remove) > 0 {
+		if err := k.send(ctx, d); err != nil {
+			return k.apart(ctx, d, err)
+		}
+	}
+	k.settled(names, sums, sizes)
+	return nil
+}
+
+func (k *Keeper) send(ctx context.Context, d api.Declaration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	made, err := k.agent.Declare(ctx, d)
+	if err == nil {
+		k.print = made.Fingerprint
+	}
+	return err
+}
+
+// apart tells services that were refused together one by one, so that a wrong one holds up no
+// other. All that do not answer, or are told of another configuration, are an error.
+func (k *Keeper) apart(ctx context.Context, d api.Declaration, err error) error {
+	var refused *api.Error
+	if !errors.As(err, &refused) || refused.Code != api.Invalid && refused.Code != api.Conflict {
+		return err
+	}
+	if len(d.Set) <= 1 && len(d.Remove) == 0 {
+		k.refuse(d.Set[0].Name, refused.Message)
+		return nil
+	}
+	if len(d.Remove) > 0 {
+		if err := k.send(ctx, api.Declaration{Fingerprint: k.print, Remove: d.Remove}); err != nil {
+			return err
+		}
+		k.settled(d.Remove, nil, nil)
+	}
+	for half, rest := d.Set[:len(d.Set)/2], d.Set[len(d.Set)/2:]; ; half, rest = rest, nil {
+		if len(half) > 0 {
+			one := api.Declaration{Fingerprint: k.print, Set: half}
+			if err := k.send(ctx, one); err != nil {
+				if err := k.apart(ctx, one, err); err != nil {
+					return err
+				}
+			} else {
+				k.settledAs(half)
+			}
+		}
+		if rest == nil {
+			return nil
+		}
+	}
+}
+
+func (k *Keeper) settledAs(list []api.Declared) {
+	names, sums, sizes := []string{}, map[string]uint64{}, map[string]int{}
+	for i := range list {
+		names = append(names, list[i].Name)
+		sums[list[i].Name] = sumOf(&list[i])
+		if list[i].MaxBackends != nil {
+			sizes[list[i].Name] = *list[i].MaxBackends
+		}
+	}
+	k.settled(names, sums, sizes)
+}
+
+func (k *Keeper) refuse(name, why string) {
+	k.mu.Lock()
+	k.refused[name] = why
+	k.mu.Unlock()
+	if _, owner, ok := k.board.result(name); ok {
+		k.board.told(owner)
+	}
+}
+
+// settled notes what the agent has now, and tells owners for whom that is news.
+func (k *Keeper) settled(names []string, sums map[string]uint64, sizes map[string]int) {
+	owners := map[string]bool{}
+	for _, name := range names {
+		_, owner, ok := k.board.result(name)
+		k.mu.Lock()
+		_, had := k.has[name]
+		_, was := k.refused[name]
+		delete(k.refused, name)
+		if sum, set := sums[name]; set {
+			k.has[name] = sum
+			k.sizes[name] = max(k.sizes[name], sizes[name])
+		} else {
+			delete(k.has, name)
+			delete(k.sizes, name)
+		}
+		k.mu.Unlock()
+		if ok && (!had || was) {
+			owners[owner] = true
+		}
+	}
+	for owner := range owners {
+		k.board.told(owner)
+	}
+}
+
+func (k *Keeper) state(names []string) State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := State{Serves: len(names) > 0, Current: k.trouble == "" && k.known, Trouble: k.trouble}
+	for _, name := range names {
+		if _, ok := k.has[name]; !ok {
+			s.Serves = false
+		}
+		if k.dirty[name] || k.refused[name] != "" {
+			s.Current = false
+		}
+		if why := k.refused[name]; why != "" && s.Trouble == "" {
+			s.Trouble = why
+		}
+	}
+	return s
+}
+
+var seed = maphash.MakeSeed()
+
+// sumOf tells declarations apart.
+func sumOf(d *api.Declared) uint64 {
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // of strings and numbers alone
+	}
+	return maphash.Bytes(seed, text) | 1
+}

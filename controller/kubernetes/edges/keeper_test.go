@@ -1,0 +1,259 @@
+package edges_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/controller/kubernetes/edges"
+	"sextant/controller/kubernetes/plan"
+)
+
+const edgeFile = `
+node: edge1
+domain:
+  block: fcbb:bb00::/32
+  locators: [fd00:c0de::/32]
+  infrastructure: [fd00:5e::/48]
+secret: 00112233445566778899aabbccddeeff
+edge:
+  interfaces: [{name: eth0}]
+  source: fd00:5e::e1
+  encapsulation: srh
+  services:
+    - {name: mine, vip: "2001:db8:99::1", port: 80}
+    - {name: k8s.old, vip: "2001:db8:99::2", port: 80}
+`
+
+// agent is the API of an agent whose configuration is real; it fails, and is changed by an
+// operator, as a test says.
+type agent struct {
+	mu     sync.Mutex
+	node   *config.Node
+	fails  func() bool
+	edits  int // by the operator
+	writes int
+}
+
+var errAway = errors.New("no answer")
+
+func newAgent(t *testing.T) *agent {
+	node, err := config.Parse("edge.yaml", []byte(edgeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &agent{node: node, fails: func() bool { return false }}
+}
+
+func (a *agent) print() string { return fmt.Sprintf("%p %d", a.node, a.edits) }
+
+func (a *agent) Declared(context.Context) (api.DeclaredList, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fails() {
+		return api.DeclaredList{}, errAway
+	}
+	list := api.DeclaredList{Fingerprint: a.print()}
+	for _, s := range a.node.Edge.Services {
+		d := s.Declaration()
+		one := api.Declared{Name: d.Name, MaxBackends: d.MaxBackends}
+		hold := d.ReturnHold.Seconds()
+		one.VIP, one.Port, one.Protocol, one.ReturnHoldSeconds = d.VIP, d.Port, d.Protocol, &hold
+		for _, b := range d.Backends {
+			one.Backends = append(one.Backends, api.DeclaredBackend{Name: b.Name,
+				BackendSpec: api.BackendSpec{SID: b.SID, Weight: b.Weight, State: b.State}})
+		}
+		list.Items = append(list.Items, one)
+	}
+	return list, nil
+}
+
+func (a *agent) Declare(_ context.Context, d api.Declaration) (api.DeclarationMade, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fails() {
+		return api.DeclarationMade{}, errAway
+	}
+	if d.Fingerprint != a.print() {
+		return api.DeclarationMade{}, &api.Error{Code: api.Stale, Message: "another runs"}
+	}
+	var set []config.Declared
+	for _, one := range d.Set {
+		c := config.Declared{Name: one.Name, ServiceChange: config.ServiceChange{VIP: one.VIP,
+			Port: one.Port, Protocol: one.Protocol}, MaxBackends: one.MaxBackends}
+		if one.ReturnHoldSeconds != nil {
+			hold := time.Duration(*one.ReturnHoldSeconds * float64(time.Second))
+			c.ReturnHold = &hold
+		}
+		for _, b := range one.Backends {
+			c.Backends = append(c.Backends, config.DeclaredBackend{Name: b.Name,
+				BackendChange: config.BackendChange{SID: b.SID, Weight: b.Weight, State: b.State}})
+		}
+		set = append(set, c)
+	}
+	next, err := config.Declare(a.node, set, d.Remove)
+	if err != nil {
+		return api.DeclarationMade{}, &api.Error{Code: api.Invalid, Message: err.Error()}
+	}
+	a.node = next
+	a.writes++
+	return api.DeclarationMade{Fingerprint: a.print()}, nil
+}
+
+// names are those of the services that the agent has, with their backends.
+func (a *agent) services() (list []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.node.Edge.Services {
+		text := s.Name + " " + s.Endpoint.String()
+		for _, b := range s.Backends {
+			text += " " + b.SID.String()
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func result(name string, vip, backends int) plan.Result {
+	at := config.Endpoint{VIP: netip.MustParseAddr(fmt.Sprintf("2001:db8:80::%x", vip)),
+		Protocol: config.TCP, Port: 80}
+	f := plan.Frontend{Name: name, Endpoint: at}
+	var g plan.Group
+	for i := range backends {
+		a := netip.MustParseAddr(fmt.Sprintf("fd00:10::%x", i+1))
+		g.Endpoints = append(g.Endpoints, plan.Endpoint{Name: fmt.Sprint("p", i), Address: a,
+			Weight: 1, State: config.Up, TargetPort: 80})
+	}
+	f.Groups = []plan.Group{g}
+	return f.Build(func(_ string, pod netip.Addr, _ config.Endpoint) (netip.Addr, string) {
+		sid := pod.As16()
+		sid[2], sid[3] = 0xc0, 0xde
+		sid[0], sid[1] = 0xfd, 0x00
+		return netip.AddrFrom16(sid), ""
+	})
+}
+
+// Whatever fails on the way, and whatever an operator changes meanwhile, an edge has what is
+// planned in the end: no service of the cluster more, and none of others less.
+func TestEdgesConverge(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			a := newAgent(t)
+			chance := 30
+			a.fails = func() bool { return r.IntN(100) < chance }
+			b := edges.NewBoard("k8s", func(string) {})
+			b.Set("edge1", a, "", func(edges.Report) {})
+			planned := map[string]string{}
+			for i := range 300 {
+				if i == 20 {
+					b.Whole()
+				}
+				number := r.IntN(20)
+				owner := fmt.Sprint("o", number)
+				name := "k8s." + owner
+				if r.IntN(4) == 0 {
+					b.Post(owner, nil)
+					delete(planned, name)
+				} else {
+					one := result(name, r.IntN(3)*100+number+1, r.IntN(5))
+					b.Post(owner, []plan.Result{one})
+					planned[name] = describe(one)
+				}
+				if r.IntN(20) == 0 {
+					a.mu.Lock()
+					a.edits++
+					a.node, _ = config.Declare(a.node, nil, []string{name})
+					a.mu.Unlock()
+				}
+				if r.IntN(3) == 0 {
+					time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+				}
+			}
+			a.mu.Lock()
+			chance = 0
+			a.mu.Unlock()
+			time.Sleep(5 * time.Minute)
+			b.Stop()
+			want := []string{"mine [2001:db8:99::1]:80/tcp"}
+			for _, text := range planned {
+				want = append(want, text)
+			}
+			slices.Sort(want)
+			if got := a.services(); !slices.Equal(got, want) {
+				t.Errorf("seed %d: the agent has\n%s\nwant\n%s", seed, strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+func describe(r plan.Result) string {
+	text := r.Name + " " + r.At.String()
+	for _, b := range r.For("").Backends {
+		text += " " + b.SID.String()
+	}
+	return text
+}
+
+// A service that an agent refuses holds up no other, and its owner hears why.
+func TestRefusedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		told := make(chan string, 1000)
+		b := edges.NewBoard("k8s", func(owner string) { told <- owner })
+		for i := range 50 {
+			b.Post(fmt.Sprint(i), []plan.Result{result(fmt.Sprint("k8s.", i), i+1, 1)})
+		}
+		bad := result("k8s.bad", 0xffff, 1)
+		bad.Zones = map[string]api.Declared{"": bad.For("")}
+		d := bad.Zones[""]
+		vip := netip.MustParseAddr("fd00:5e::1") // inside the domain
+		d.VIP = &vip
+		bad.Zones[""] = d
+		b.Post("bad", []plan.Result{bad})
+		b.Set("edge1", a, "", func(edges.Report) {})
+		b.Whole()
+		time.Sleep(time.Second)
+		if got := len(a.services()); got != 51 {
+			t.Errorf("the agent has %d services, want 51", got)
+		}
+		s := b.States("bad")[0]
+		if s.Serves || s.Current || !strings.Contains(s.Trouble, "infrastructure") {
+			t.Errorf("of the refused one is said: %+v", s)
+		}
+		if s := b.States("7")[0]; !s.Serves || !s.Current || s.Trouble != "" {
+			t.Errorf("of another is said: %+v", s)
+		}
+		b.Stop()
+	})
+}
+
+// Nothing is sent that the agent has already.
+func TestNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		for range 2 {
+			b := edges.NewBoard("k8s", func(string) {})
+			b.Post("o", []plan.Result{result("k8s.o", 1, 3)})
+			b.Set("edge1", a, "", func(edges.Report) {})
+			b.Whole()
+			time.Sleep(10 * time.Minute)
+			b.Stop()
+		}
+		if a.writes != 1 {
+			t.Errorf("the agent was changed %d times, want once", a.writes)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"sextant/config"
+	"sextant/controller/kubernetes/plan"
+	"sextant/controller/kubernetes/v1alpha1"
+	"sextant/packet/srv6"
+)
+
+// A Pod is one that shall take packets.
+type Pod struct {
+	UID, Name string // Name with its namespace
+	Addresses []netip.Addr
+	Serves    []Served
+}
+
+// has reports whether an endpoint of a Host is one of the pod's addresses.
+func (p Pod) has(e v1alpha1.HostEndpoint) bool {
+	return slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool {
+		return a.String() == e.Address
+	})
+}
+
+// Served is an endpoint that clients connect to, with the Service that it is of.
+type Served struct {
+	Name string
+	config.Endpoint
+	Accept config.Accept
+}
+
+// frontends are the endpoints of a Service that has addresses, by the name of its port.
+type frontends map[string][]Served
+
+// Wanted are the pods of a node that Services with addresses send to, in the order of their UIDs,
+// and why endpoints of the node are left out. A pod is wanted as long as a slice has it, whatever
+// its conditions: what terminates has connections.
+func Wanted(node, class string, isDefault bool, services []*corev1.Service,
+	slicesOf func(*corev1.Service) []*discoveryv1.EndpointSlice) (list []Pod, left []string) {
+	pods := map[string]*Pod{}
+	for _, s := range services {
+		if !plan.Ours(s, class, isDefault) || s.DeletionTimestamp != nil {
+			continue
+		}
+		of := frontendsOf(s)
+		if len(of) == 0 {
+			continue
+		}
+		for _, slice := range slicesOf(s) {
+			for _, e := range slice.Endpoints {
+				if e.NodeName == nil || *e.NodeName != node {
+					continue
+				}
+				if why := add(pods, slice, e, of); why != "" {
+					left = append(left, fmt.Sprintf("%s/%s: %s", s.Namespace, s.Name, why))
+				}
+			}
+		}
+	}
+	for _, p := range pods {
+		slices.SortFunc(p.Addresses, netip.Addr.Compare)
+		slices.SortFunc(p.Serves, func(a, b Served) int {
+			return strings.Compare(a.Endpoint.String(), b.Endpoint.String())
+		})
+		p.Serves = slices.CompactFunc(p.Serves, func(a, b Served) bool {
+			return a.Endpoint == b.Endpoint
+		})
+		list = append(list, *p)
+	}
+	slices.SortFunc(list, func(a, b Pod) int { return strings.Compare(a.UID, b.UID) })
+	slices.Sort(left)
+	return list, slices.Compact(left)
+}
+
+func add(pods map[string]*Pod, slice *discoveryv1.EndpointSlice, e discoveryv1.Endpoint,
+	of frontends) string {
+	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" || e.TargetRef.UID == "" {
+		return "an endpoint of EndpointSlice " + slice.Name + " is no pod"
+	}
+	if len(e.Addresses) == 0 {
+		return "an endpoint of EndpointSlice " + slice.Name + " has no address"
+	}
+	address, err := netip.ParseAddr(e.Addresses[0])
+	if err != nil || !address.IsGlobalUnicast() {
+		return fmt.Sprintf("address %q in EndpointSlice %s", e.Addresses[0], slice.Name)
+	}
+	uid := string(e.TargetRef.UID)
+	if !plainUID(uid) {
+		return fmt.Sprintf("uid %q in EndpointSlice %s", uid, slice.Name)
+	}
+	p := pods[uid]
+	if p == nil {
+		p = &Pod{UID: uid, Name: slice.Namespace + "/" + e.TargetRef.Name}
+		pods[uid] = p
+	}
+	if !slices.Contains(p.Addresses, address) {
+		p.Addresses = append(p.Addresses, address)
+	}
+	for _, port := range slice.Ports {
+		name := ""
+		if port.Name != nil {
+			name = *port.Name
+		}
+		for _, s := range of[name] {
+			if port.Port != nil && *port.Port == int32(s.Port) && s.VIP.Is6() == address.Is6() &&
+				protocolOf(port.Protocol) == s.Protocol {
+				p.Serves = append(p.Serves, s)
+			}
+		}
+	}
+	return ""
+}
+
+func protocolOf(p *corev1.Protocol) config.Protocol {
+	if p == nil {
+		return config.TCP
+	}
+	protocol, _ := plan.ProtocolOf(*p)
+	return protocol
+}
+
+// plainUID keeps what is no UID out of names of files: hexadecimal digits and dashes.
+func plainUID(uid string) bool {
+	for _, r := range uid {
+		if !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r == '-') {
+			return false
+		}
+	}
+	return uid != "" && len(uid) <= 40
+}
+
+func frontendsOf(s *corev1.Service) frontends {
+	of := frontends{}
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		vip, err := netip.ParseAddr(in.IP)
+		if err != nil {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			protocol, ok := plan.ProtocolOf(p.Protocol)
+			if !ok || p.Port < 1 || p.Port > 65535 {
+				continue
+			}
+			at := config.Endpoint{VIP: vip, Protocol: protocol, Port: uint16(p.Port)}
+			of[p.Name] = append(of[p.Name], Served{
+				Name: plan.FrontendName("pod", s.Namespace, s.Name, at), Endpoint: at})
+		}
+	}
+	return of
+}
+
+// SIDOf is where packets for a pod's address are sent: the locator, and behind it what tells the
+// address from others of the node, which is the rest of an IPv6 address, or an IPv4 address behind
+// the number 4.
+func SIDOf(locator netip.Prefix, pod netip.Addr) netip.Addr {
+	sid, of := locator.Masked().Addr().As16(), pod.As16()
+	if pod.Is4() {
+		of = [16]byte{}
+		of[9] = 4
+		four := pod.As4()
+		copy(of[12:], four[:])
+	}
+	for i := locator.Bits(); i < 128; i++ {
+		bit := byte(1) << (7 - i%8)
+		sid[i/8] |= of[i/8] & bit
+	}
+	return netip.AddrFrom16(sid)
+}
+
+// CheckLocator says why a prefix can't be a node's locator.
+func CheckLocator(p netip.Prefix, d config.Domain) error {
+	switch {
+	case !p.IsValid() || !p.Addr().Is6() || p.Bits() > 64:
+		return fmt.Errorf("locator %s is not an IPv6 prefix of 64 bits or less: the rest "+
+			"tells pods apart", p)
+	case !slices.ContainsFunc(d.Locators, func(l netip.Prefix) bool {
+		return l.Overlaps(p) && l.Bits() <= p.Bits()
+	}) && !(d.Block.Prefix().Overlaps(p) && d.Block.Prefix().Bits() <= p.Bits()):
+		return fmt.Errorf("locator %s lies in none of domain.locators: name it there, at edges "+
+			"too, so that no packet from outside goes there", p)
+	}
+	return nil
+}
+
+// File is the node file of a pod's agent: the template, which has what is the same at all nodes of
+// the domain, with the pod's part.
+func (p Pod) File(template *config.Node, locator netip.Prefix, iface, cgroup, dir string) (
+	[]byte, error) {
+	n := template.Clone()
+	n.Name = "pod-" + p.UID
+	n.State = dir + "/state"
+	n.API = config.API{Socket: dir + "/agent.sock"}
+	accept := template.Host
+	n.Host = &config.Host{Interfaces: []config.HostInterface{{Name: iface, Mode: config.Auto}},
+		Cgroup: cgroup}
+	if accept != nil {
+		n.Host.HMAC, n.Host.Learners, n.Host.Source = accept.HMAC, accept.Learners, accept.Source
+	}
+	for _, a := range p.Addresses {
+		n.Host.SIDs = append(n.Host.SIDs, config.SID{
+			Prefix: netip.PrefixFrom(SIDOf(locator, a), 128), Behavior: srv6.EndOFFER})
+	}
+	for _, s := range p.Serves {
+		n.Host.Services = append(n.Host.Services, config.HostService{Name: s.Name,
+			Endpoint: s.Endpoint, Accept: acceptOf(template)})
+	}
+	text, err := config.Marshal(n)
+	if err != nil {
+		return nil, err
+	}
+	_, err = config.Parse("pod-"+p.UID, text)
+	return text, err
+}
+
+// acceptOf is the acceptance policy of the template's first service, or the default.
+func acceptOf(template *config.Node) config.Accept {
+	if template.Host != nil && len(template.Host.Services) > 0 {
+		return template.Host.Services[0].Accept
+	}
+	return config.Accept{Policy: config.Average}
+}

@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// A Frontend is an endpoint that clients connect to, with those who may serve it.
+type Frontend struct {
+	Name string // at the edges
+	config.Endpoint
+	Options
+	Groups []Group
+}
+
+// Options are what an object says of a frontend beside its endpoints; zeros are defaults.
+type Options struct {
+	Candidates  int
+	MaxBackends int
+	SlowStart   float64 // seconds
+	// NearZones gives new connections to endpoints of the edge's zone, if there are some.
+	NearZones bool
+}
+
+// A Group is the endpoints of one Service, with its share of new connections.
+type Group struct {
+	Weight    int // of all its endpoints together; 0 of the only group: each has its own
+	Endpoints []Endpoint
+}
+
+// returnHold is how long a new backend gets no new connection, in seconds: edges are told of it
+// within milliseconds of each other, unless one is away.
+const returnHold = 2.0
+
+// Result is a frontend as edges in each zone are told of it, and who is missing.
+type Result struct {
+	Name    string
+	At      config.Endpoint
+	Zones   map[string]api.Declared // by the edge's zone; "" for those of no or another zone
+	Missing []Missing
+	Serving int // endpoints that get new connections
+	Leaving int // endpoints that only keep their connections
+}
+
+// For is what an edge of a zone is told.
+func (r Result) For(zone string) api.Declared {
+	if d, ok := r.Zones[zone]; ok {
+		return d
+	}
+	return r.Zones[""]
+}
+
+// Build decides on a frontend. Weights of groups are kept to within rounding, whatever the number
+// of endpoints in each.
+func (f Frontend) Build(where Where) Result {
+	r := Result{Name: f.Name, At: f.Endpoint, Zones: map[string]api.Declared{}}
+	var all []placed
+	seen := map[netip.Addr]int{}
+	for _, g := range f.Groups {
+		taken, missing := backends(g.Endpoints, f.Endpoint, where)
+		r.Missing = append(r.Missing, missing...)
+		for _, p := range weighed(taken, g.Weight, f.Groups) {
+			if i, ok := seen[p.sid]; ok { // in two Services
+				all[i].Weight = min(all[i].Weight+p.Weight, maxWeight)
+				continue
+			}
+			seen[p.sid] = len(all)
+			all = append(all, p)
+		}
+	}
+	zones := map[string]bool{"": true}
+	for _, p := range all {
+		if p.State == config.Up {
+			r.Serving++
+		} else {
+			r.Leaving++
+		}
+		if f.NearZones && p.State == config.Up {
+			for _, z := range nearTo(p) {
+				zones[z] = true
+			}
+		}
+	}
+	for zone := range zones {
+		r.Zones[zone] = f.declare(all, zone)
+	}
+	return r
+}
+
+// nearTo are the zones whose edges should send to an endpoint.
+func nearTo(p placed) []string {
+	if len(p.ForZones) > 0 {
+		return p.ForZones
+	}
+	if p.Zone != "" {
+		return []string{p.Zone}
+	}
+	return nil
+}
+
+// weighed shares a group's weight among its endpoints.
+func weighed(taken []placed, weight int, groups []Group) []placed {
+	if len(groups) == 1 {
+		return taken
+	}
+	up := 0
+	for _, p := range taken {
+		if p.State == config.Up {
+			up += p.Weight
+		}
+	}
+	scale := scaleOf(groups)
+	for i := range taken {
+		p := &taken[i]
+		switch {
+		case p.State != config.Up:
+		case weight == 0:
+			p.State = config.Draining
+		default:
+			p.Weight = max(1, (p.Weight*weight*scale+up/2)/up)
+		}
+	}
+	return taken
+}
+
+// scaleOf is by how much weights of groups are raised, so that the largest share of an endpoint is
+// near the largest weight, and small shares are not lost by rounding.
+func scaleOf(groups []Group) int {
+	largest := 1
+	for _, g := range groups {
+		largest = max(largest, g.Weight)
+	}
+	return max(1, maxWeight/largest)
+}
+
+func (f Frontend) declare(all []placed, zone string) api.Declared {
+	hold, protocol := returnHold, f.Protocol
+	vip, port := f.VIP, f.Port
+	d := api.Declared{Name: f.Name, ServiceSpec: api.ServiceSpec{VIP: &vip, Port: &port,
+		Protocol:       &protocol,
+		ContinuitySpec: api.ContinuitySpec{ReturnHoldSeconds: &hold}},
+		Backends: make([]api.DeclaredBackend, 0, len(all))}
+	if f.Candidates > 0 {
+		d.Candidates = &f.Candidates
+	}
+	if f.SlowStart > 0 {
+		d.SlowStartSeconds = &f.SlowStart
+	}
+	if size := tableFor(len(all), f.MaxBackends); size > 0 {
+		d.MaxBackends = &size
+	}
+	for _, p := range all {
+		sid, weight, state := p.sid, p.Weight, p.State
+		if zone != "" && state == config.Up && !slices.Contains(nearTo(p), zone) {
+			state = config.Draining
+		}
+		d.Backends = append(d.Backends, api.DeclaredBackend{Name: p.Name,
+			BackendSpec: api.BackendSpec{SID: &sid, Weight: &weight, State: &state}})
+	}
+	return d
+}
+
+// Sizes of tables, in backends: steps, so that a table changes seldom.
+var tableSizes = []int{64, 256, 1024, 4096, 10000}
+
+// tableFor is for how many backends a table is made: what the object says, or else a step above
+// those there are. 0 is the default, which is the first step.
+func tableFor(backends, said int) int {
+	if said > 0 {
+		return min(said, tableSizes[len(tableSizes)-1])
+	}
+	if backends <= tableSizes[0] {
+		return 0
+	}
+	for _, size := range tableSizes {
+		if backends <= size {
+			return size
+		}
+	}
+	return tableSizes[len(tableSizes)-1]
+}
+
+// FrontendName is what a frontend is called at the edges. It begins with the prefix of the cluster,
+// by which its services are known there.
+func FrontendName(prefix, namespace, object string, e config.Endpoint) string {
+	family := "4"
+	if e.VIP.Is6() {
+		family = "6"
+	}
+	return agentName(fmt.Sprintf("%s.%s.%s.%d-%s%s", prefix, namespace, object, e.Port, e.Protocol,
+		family))
+}
+
+// agentName makes a name that agents take of any text.
+func agentName(text string) string {
+	return shortened(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9',
+			strings.ContainsRune("-_.", r):
+			return r
+		case r == ':':
+			return '-'
+		}
+		return '_'
+	}, strings.TrimLeft(text, "-_.:")))
+}
+
+// shortened keeps the beginning of a long name, and what tells it from others.
+func shortened(name string) string {
+	if len(name) <= maxName && name != "" {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	mark := hex.EncodeToString(sum[:])[:12]
+	if len(name) > maxName-len(mark)-1 {
+		name = name[:maxName-len(mark)-1]
+	}
+	return strings.TrimLeft(name+"-"+mark, "-_.")
+}

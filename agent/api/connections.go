@@ -29,6 +29,8 @@ type HostConnections struct {
 	// that of hosts in the mean, as far as refused SYNs told this one, 0: they did not
 	Load float64 `json:"load"`
 	Mean float64 `json:"mean"`
+	// by which the host accepts
+	Accept config.Policy `json:"accept"`
 }
 
 // BackendConnections are the open connections that a backend's host has for a service.
@@ -58,6 +60,7 @@ func ConnectionsHandler(agent Agent) http.Handler {
 					Connections: s.Host.Busy,
 					Opened:      s.Host.Accepted + s.Host.Forced, Established: s.Host.Established,
 					Resets: s.Host.Resets, Load: s.Host.Load, Mean: s.Host.Mean,
+					Accept: s.Host.Accept.Policy,
 				})
 			}
 		}

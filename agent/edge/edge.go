@@ -164,7 +164,7 @@ func (e *Room) Warnings() (list []string) {
 			list = append(list, warning)
 		}
 	}
-	return append(append(list, e.Runs.shareWarnings()...), e.wayWarnings()...)
+	return slices.Concat(list, e.Runs.shareWarnings(), e.wayWarnings(), e.orderWarnings())
 }
 
 // Limit is how many backends a service can have: as many as buckets.

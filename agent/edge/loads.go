@@ -100,8 +100,12 @@ func (e *Room) askLoads(ctx context.Context, agents []netip.AddrPort, secret flo
 	for {
 		told := loadsOf(ctx, agents, secret)
 		_ = e.Do(ctx, func() { // else it is the end
+			before := e.orderWarnings()
 			maps.Copy(e.loads.told, told)
 			e.reorder()
+			if !slices.Equal(before, e.orderWarnings()) {
+				e.Rewarn()
+			}
 		})
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"fmt"
 	"slices"
 
 	"sextant/agent/api"
@@ -110,6 +111,27 @@ func (e *Room) reorder() {
 		}
 		s.Generation = next
 	}
+}
+
+// orderWarnings are about services ordered by load whose hosts learn by comparing themselves: what
+// the less busy one refuses goes to a busier one, which must take it if it is the last.
+func (e *Room) orderWarnings() (list []string) {
+	for _, s := range e.list() {
+		if !slices.Contains(s.Order, config.OrderByLoad) {
+			continue
+		}
+		for _, b := range s.Backends {
+			c, _, known := e.loads.of(b.Agent, s.Endpoint)
+			if known && (c.Accept == config.Average || c.Accept == config.Dynamic) {
+				list = append(list, fmt.Sprintf("service %s: candidates are in order of load, and "+
+					"%s accepts by policy %s, so busy hosts get what others refuse; write accept: "+
+					"{policy: always} on the hosts, or leave load out of order", s.Name, b.Name,
+					c.Accept))
+				break
+			}
+		}
+	}
+	return list
 }
 
 // placeOrder says why a candidate is where it is; nil if the table alone says.

@@ -20,6 +20,7 @@ import (
 	duplication "sextant/experiment/protection"
 	"sextant/experiment/soak"
 	"sextant/experiment/srlb"
+	"sextant/experiment/together"
 )
 
 func (a *app) experimentCommand() *cobra.Command {
@@ -32,7 +33,7 @@ func (a *app) experimentCommand() *cobra.Command {
 // experiments are all that there are, in the order of the list.
 func experiments() []experiment.Experiment {
 	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All(), soak.All(),
-		fabric.All())
+		fabric.All(), together.All())
 }
 
 func (a *app) experimentList() *cobra.Command {

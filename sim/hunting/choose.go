@@ -21,6 +21,9 @@ func (s *simulation) choose(measured bool) int {
 	}
 	chain := s.generation.Chain(s.random.IntN(s.generation.Buckets()))
 	candidates := chain.IDs[:chain.Candidates]
+	if n := s.network; n != nil && (n.OrdersByPath || n.OrdersByLoad) {
+		s.network.order(candidates)
+	}
 	if s.config.Choice == LeastOfCandidates {
 		best := int(candidates[0]) - 1
 		for _, id := range candidates[1:] {

@@ -47,7 +47,8 @@ type Config struct {
 	WarmUp   time.Duration // requests before it are not measured
 	// from the choice of a server until the connection counts there and its request has come
 	Handshake time.Duration
-	Seed      uint64 // of who is a candidate of which request
+	Seed      uint64   // of who is a candidate of which request
+	Network   *Network // between the edge and the servers; nil: packets take no time
 	// Given are the servers that took the first requests in some other run, by their places in
 	// Servers, if that run is to be played again. A place that does not exist leaves the choice to
 	// the Scheme, and so do requests beyond.
@@ -76,6 +77,8 @@ func (c Config) check() error {
 			c.WarmUp, c.Handshake, c.Until)
 	case c.Loads != nil && c.Interval <= 0:
 		return fmt.Errorf("hunting: loads at intervals of %v; choose one above 0", c.Interval)
+	case c.Network != nil && (c.Handshake > 0 || c.Choice == LeastOfAll):
+		return errors.New("hunting: a network goes with candidates, and without a handshake")
 	}
-	return nil
+	return c.Network.check(len(c.Servers))
 }

@@ -47,6 +47,7 @@ type simulation struct {
 	changes    []Change
 	openings   []opening // by time
 	crowd      *crowd    // LeastOfAll
+	network    *network  // nil: none
 	given      []uint8   // what is left of Config.Given
 	nextLoads  time.Duration
 	loads      []float64
@@ -93,6 +94,9 @@ func newSimulation(c Config) (*simulation, error) {
 	spec := pool.Spec{Buckets: c.Buckets, Seed: c.Seed, Method: pool.Exact,
 		Candidates: c.Candidates}
 	var err error
+	if s.network, err = newNetwork(c.Network, len(c.Servers), c.Seed); err != nil {
+		return nil, err
+	}
 	s.generation, err = pool.New(spec, s.weights, 0)
 	return s, err
 }
@@ -117,6 +121,9 @@ func (s *simulation) play() error {
 			}
 		}
 	}
+	if s.network != nil {
+		s.network.over = true
+	}
 	return s.advance(never)
 }
 
@@ -134,10 +141,20 @@ func (s *simulation) advance(to time.Duration) error {
 		if opens {
 			at = s.openings[0].at
 		}
+		crossing, happens := s.event()
+		if crossing < at {
+			at, opens = crossing, false
+		} else {
+			happens = nil
+		}
 		if at > to || at == never {
 			break
 		}
 		s.show(at)
+		if happens != nil {
+			happens()
+			continue
+		}
 		if opens {
 			o := s.openings[0]
 			s.openings = s.openings[1:]
@@ -177,6 +194,10 @@ func (s *simulation) show(at time.Duration) {
 func (s *simulation) arrive(r workload.Request) {
 	j := job{at: r.At, class: r.Class, measured: r.At >= s.config.WarmUp}
 	i := s.next(j.measured)
+	if s.network != nil {
+		s.cross(j, r.Service, i, r.At)
+		return
+	}
 	if s.config.Handshake == 0 {
 		s.serve(i, j, r.Service, r.At)
 		return

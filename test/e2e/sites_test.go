@@ -187,6 +187,25 @@ func TestOrderByLoad(t *testing.T) {
 	p.goOn("after the order changed")
 }
 
+// Hosts that compare themselves and an order by load do not go together: the edge says so.
+func TestOrderByLoadOfHostsThatCompare(t *testing.T) {
+	p := upSites(t, "{policy: average}", func(e *config.Edge) {
+		e.Services[0].Order = []config.OrderBy{config.OrderByLoad}
+	})
+	deadline := time.Now().Add(patience)
+	for {
+		status, err := p.client("edge1").Status(t.Context())
+		must(t, err)
+		if strings.Contains(strings.Join(status.Warnings, "; "), "web1 accepts by policy average") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("warnings are %q", status.Warnings)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 // The server whose way is shorter comes first, whatever the order of the table.
 func TestOrderByPath(t *testing.T) {
 	w := upWays(t, "carrier")

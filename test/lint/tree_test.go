@@ -29,6 +29,7 @@ var tree = []folder{
 	{path: "experiment/protection"},
 	{path: "experiment/disjoint"},
 	{path: "experiment/fabric"},
+	{path: "experiment/together"},
 	{path: "experiment/soak"},
 	{path: "experiment/experimenttest"},
 	{path: "experiment"},

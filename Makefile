@@ -18,7 +18,7 @@ UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy 
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-paths deb release test-deb fuzz figures fmt clean
+.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-paths deb release test-deb fuzz site figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -115,6 +115,10 @@ test-deb: ## Packages: contents, life on machines with systemd, the guide's comm
 fuzz: ## Each fuzz target for a short time (FUZZTIME=10s), with coverage guidance
 	@scripts/deps.sh go bpffs
 	@scripts/fuzz.sh
+
+site: build ## The documentation as static pages with a search, in dist/site; links are checked
+	@scripts/deps.sh site
+	@scripts/site.sh ./sextant dist/site
 
 figures: ## Draw docs/figures from their sources
 	@scripts/deps.sh figures

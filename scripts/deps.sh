@@ -21,6 +21,7 @@ readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputi
 readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
 readonly figures='graphviz=dot fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf'
+readonly site='python3-venv=/usr/share/doc/python3-venv'
 readonly machines='rpm=rpm ansible-core=ansible-playbook python3-apt=/usr/share/doc/python3-apt
 	systemd=/lib/systemd/systemd init-system-helpers=/usr/bin/deb-systemd-helper'
 # Packages that Debian starts, and enables at boot, when it installs them.
@@ -153,8 +154,9 @@ for group in "$@"; do
 	deb) needs+=" $deb" ;;
 	machines) needs+=" $machines" ;;
 	figures) needs+=" $figures" ;;
+	site) needs+=" $site" ;;
 	bpffs) bpffs=true ;;
-	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, machines, figures, bpffs" ;;
+	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, machines, figures, site, bpffs" ;;
 	esac
 done
 # shellcheck disable=SC2086 # a list of words

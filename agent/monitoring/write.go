@@ -54,7 +54,8 @@ names of the node file, or come from fixed lists: no addresses of clients. The s
 or backend end when it is deleted.
 
 This page, the [alert rules](../../packaging/monitoring/alerts.yaml) with their tests and the
-[dashboards](../../packaging/monitoring) for Grafana are made from the program:
+[dashboards](../../packaging/monitoring/sextant-overview.json) for Grafana are made from the
+program:
 ` + "`go test ./cmd/sextant -run TestMonitoring -args -update`" + `. How to use them:
 [operate](../howto/operate.md#metrics).
 `

@@ -13,9 +13,11 @@ import (
 )
 
 func (a *app) manCommand() *cobra.Command {
-	return &cobra.Command{
+	markdown := false
+	cmd := &cobra.Command{
 		Use: "man FOLDER", Short: "Write man pages of section 8 into a folder",
-		Example:     "  sextant man share/man/man8",
+		Example: "  sextant man share/man/man8\n" +
+			"  sextant man --markdown site/commands",
 		Annotations: seeAlso("sextant completion"),
 		Hidden:      true,
 		Args:        takes("FOLDER"),
@@ -23,9 +25,21 @@ func (a *app) manCommand() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make folder: %w; name one that this user can write to", err)
 			}
-			return writeManPages(cmd.Root(), args[0])
+			write := writeManPages
+			if markdown {
+				write = writeMarkdown
+			}
+			return write(cmd.Root(), args[0])
 		},
 	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "pages in Markdown instead")
+	return cmd
+}
+
+// writeMarkdown writes a page for a command and each one below it: sextant_service_list.md.
+func writeMarkdown(cmd *cobra.Command, folder string) error {
+	cmd.DisableAutoGenTag = true // of those below, too
+	return doc.GenMarkdownTree(cmd, folder)
 }
 
 // moreSections stand behind each description, in Markdown, which the generator reads.

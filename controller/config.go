@@ -69,6 +69,9 @@ type Policy struct {
 	Margin       float64       `yaml:"margin"`
 	Ratio        float64       `yaml:"ratio"`
 	Noise        float64       `yaml:"noise"`
+	Sampling     float64       `yaml:"sampling"`
+	Window       time.Duration `yaml:"window"`
+	Faster       float64       `yaml:"faster"`
 	Herd         float64       `yaml:"herd"`
 	Settle       time.Duration `yaml:"settle"`
 	BackoffLeast time.Duration `yaml:"backoffLeast"`
@@ -130,6 +133,7 @@ func Parse(text []byte) (*Config, error) {
 	c.Policy = Policy{
 		Name: kind.String(), Tau: first.Policy.Tau, Metric: hops, Choices: d.Choices,
 		Margin: d.Margin, Ratio: d.Ratio, Noise: d.Noise,
+		Sampling: d.Sampling, Window: d.Window, Faster: d.Faster,
 		Herd: d.Herd, Settle: d.Settle, BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost,
 		Gain: d.Gain, Memory: d.Memory, Expiry: d.Expiry, Unknown: d.Unknown,
 		Threshold: d.Threshold, Chance: d.Chance, Forget: d.Forget}
@@ -200,7 +204,8 @@ func (p Policy) settings() (reroute.Settings, error) {
 	}
 	metric, err := reroute.ParseMetric(p.Metric)
 	return reroute.Settings{Policy: kind, Metric: metric, Choices: p.Choices, Margin: p.Margin,
-		Ratio: p.Ratio, Noise: p.Noise, Herd: p.Herd, Settle: p.Settle,
+		Ratio: p.Ratio, Noise: p.Noise, Sampling: p.Sampling, Window: p.Window,
+		Faster: p.Faster, Herd: p.Herd, Settle: p.Settle,
 		BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
 		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
 		Chance: p.Chance, Forget: p.Forget}, err

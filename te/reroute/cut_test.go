@@ -22,7 +22,7 @@ func TestSetUpFindsAllFlows(t *testing.T) {
 	cuts := 0
 	for seed := range uint64(40) {
 		s := Defaults(Sextant)
-		s.Ratio = 0
+		s.Sampling, s.Ratio = 0, 0
 		s.BackoffLeast, s.BackoffMost, s.Forget = 0, 0, 20*time.Millisecond
 		d := decider(t, g, s, seed)
 		random := rand.New(rand.NewPCG(seed, 7))

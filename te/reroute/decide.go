@@ -107,9 +107,13 @@ func lightest(candidates []Candidate) Candidate {
 // redraws is how often sextant draws again in place of a path that it has.
 const redraws = 2
 
-// sextant compares what a candidate and the current path do not share.
+// sextant compares what a candidate and the current path do not share: the rates that the flow gets
+// there, if its own is known, and otherwise the queues.
 func (d *Decider) sextant(out *Decision, f *Flow, random *rand.PCG) {
 	d.drawOthers(out, random)
+	if d.faster(out) {
+		return
+	}
 	current := out.Current.Path
 	var best Candidate
 	most := math.Inf(-1) // gain beyond the margin

@@ -98,6 +98,7 @@ type Decider struct {
 	settings Settings
 	graph    *topology.Graph
 	weights  *Weights
+	rates    *rates // nil: they are not estimated
 	paths    *Paths
 	flows    map[flow.Tuple]*Flow
 	on       [][]*Flow // by edge: flows whose path has it, among others that have left it
@@ -119,6 +120,7 @@ func NewDecider(view topology.View, s Settings, seed uint64) (*Decider, error) {
 		paths: NewPaths(view, s.Metric), flows: map[flow.Tuple]*Flow{},
 		on:     make([][]*Flow, view.Edges()),
 		random: rand.NewPCG(seed, 0x736d6f6f74686965)}
+	d.rates = newRates(view.Graph, d.weights.links, s)
 	for e := range topology.Edge(view.Edges()) {
 		if !view.Up(e) {
 			d.weights.SetUp(e, false)
@@ -148,6 +150,9 @@ func (d *Decider) answer(r *Report) Decision {
 	if decision.Verdict == Moved {
 		d.expect(decision.Current.Path, decision.Path, r.At)
 		d.put(f, decision.Path)
+		if d.rates != nil {
+			d.rates.moved(r.Flow, decision.Path, r.At)
+		}
 		f.From, f.To = r.From, r.To
 		f.Moves++
 	}
@@ -185,6 +190,9 @@ func (d *Decider) Simulate(r *Report) Decision {
 func (d *Decider) Observe(r *Report) {
 	for _, q := range r.Queues {
 		d.weights.Observe(q.Edge, q.Occupancy, r.At)
+	}
+	if d.rates != nil && len(r.Queues) > 0 && len(r.Path) > 0 {
+		d.rates.note(r.Flow, r.Path, r.At)
 	}
 }
 

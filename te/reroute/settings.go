@@ -59,6 +59,12 @@ type Settings struct {
 	// Ratio and Noise add to the margin of Sextant a part, 0 to 1, of the weight of the current
 	// path, and that many standard deviations of the difference.
 	Ratio, Noise float64
+	// Sampling is the part of packets that carry telemetry, above 0 to 1, and Window the time in
+	// which reports of a flow are counted, of Sextant: a flow of which two reports came in a window
+	// has a rate, and moves to where it gets more by the part Faster, 0 or above. 0: rates are not
+	// known, and queues decide.
+	Sampling, Faster float64
+	Window           time.Duration
 	// Herd is the occupied part of a queue, 0 to 1, that a flow which moves is taken to bring along
 	// and to leave behind, of Sextant: flows that are decided on together do not all take the path
 	// that was the lightest. It fades over Settle, in which reports begin to show it.
@@ -90,9 +96,11 @@ func Defaults(p Policy) Settings {
 		s.Margin = 0.001
 		s.BackoffLeast, s.BackoffMost = 500*time.Millisecond, time.Second
 	case Sextant:
+		s.Choices = 4
 		s.Margin, s.Ratio, s.Noise = 0.02, 0.6, 1
 		s.BackoffLeast, s.BackoffMost = 5*time.Millisecond, 10*time.Millisecond
 		s.Herd, s.Settle = 0.02, 20*time.Millisecond
+		s.Sampling, s.Faster, s.Window = 0.02, 0.25, time.Millisecond
 		s.Gain, s.Memory, s.Expiry = 0.25, 5*time.Millisecond, time.Second
 		s.Threshold = 0.2
 	case Clove:
@@ -114,7 +122,7 @@ func (s Settings) Scaled(tau time.Duration) Settings {
 		return s
 	}
 	for _, t := range []*time.Duration{&s.Settle, &s.BackoffLeast, &s.BackoffMost, &s.Memory,
-		&s.Expiry} {
+		&s.Expiry, &s.Window} {
 		*t = time.Duration(float64(*t) * float64(tau) / float64(DefaultTau))
 	}
 	return s
@@ -144,11 +152,15 @@ func (s Settings) Check() error {
 			s.Memory, s.Expiry, s.Forget)
 	case s.Settle < 0 || s.Herd > 0 && s.Settle == 0:
 		return fmt.Errorf("settle %v: write a time above 0, or 0 for herd", s.Settle)
+	case s.Window < 0 || s.Sampling > 0 && s.Window == 0 || !(s.Faster >= 0):
+		return fmt.Errorf("sampling %v, window %v, faster %v: write a time above 0, or 0 for "+
+			"sampling, and a part from 0 on", s.Sampling, s.Window, s.Faster)
 	case !(s.Gain > 0 && s.Gain <= 1):
 		return fmt.Errorf("gain %v: write more than 0, and at most 1", s.Gain)
 	}
 	for _, err := range []error{part("unknown", s.Unknown), part("threshold", s.Threshold),
-		part("chance", s.Chance), part("herd", s.Herd), part("ratio", s.Ratio)} {
+		part("chance", s.Chance), part("herd", s.Herd), part("ratio", s.Ratio),
+		part("sampling", s.Sampling)} {
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,9 @@ func (c *Controller) policy(scheme string) (*packet.Controller, error) {
 	}
 	settings := reroute.Defaults(policy).Scaled(pause)
 	settings.Metric = reroute.IGP
+	if policy == reroute.Sextant {
+		settings.Sampling = sample
+	}
 	if c.Backoff > 0 {
 		settings.BackoffLeast, settings.BackoffMost = c.Backoff, 2*c.Backoff
 	}

@@ -34,9 +34,10 @@ var smoothieFigures = []experiment.Experiment{
 	{Name: "smoothie-fabrics", Title: "SMOOTHIE and others where links between switches are scarce",
 		Source: smoothiePaper + "section V, on other fabrics",
 		Shows: "Web search flows between the hosts of 8 leaves and 8 spines at 10 Gb/s: as many " +
-			"ports to hosts as to spines, twice as many, and with an eighth of the links between " +
-			"switches at a fifth of the rate. Decisions come from the code of the controller.",
-		Paper: experiment.SMOOTHIE, Lasts: "2 min",
+			"ports to hosts as to spines, twice as many, and with a fifth of the links between " +
+			"switches at a fifth of the rate. Decisions come from the code of the controller, " +
+			"whose reaction time is varied from 0.1 ms to 1 s.",
+		Paper: experiment.SMOOTHIE, Lasts: "10 min",
 		Run: runSmoothieFabrics},
 }
 

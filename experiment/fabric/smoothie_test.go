@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"math"
 	"testing"
 
 	"sextant/experiment"
@@ -39,17 +40,25 @@ func TestReportsOfSmoothie(t *testing.T) {
 		"2.5 % more than five times | 6 at most |")
 	text = experimenttest.Report(t, func(r *experiment.Recorder) error {
 		var all []fabricOutcome
-		for _, f := range scarceFabrics {
-			for _, load := range []float64{0.4, 0.8} {
-				for i, scheme := range fabricSchemes {
-					all = append(all, fabricOutcome{f.name, outcome{setting: tuned(scheme, load),
-						MeanMs: float64(i + 1), Flows: 10, Moves: []int{5, 5}}})
-				}
-			}
+		for i, c := range fabricCases() {
+			all = append(all, fabricOutcome{c.fabric.name, outcome{
+				setting: tuned(c.scheme, c.load), MeanMs: float64(i%8 + 1), Flows: 10,
+				Moves: []int{5, 5}, Means: []float64{float64(i%8 + 1), float64(i%8 + 1)}}})
 		}
 		return reportSmoothieFabrics(r, all)
 	})
-	experimenttest.Has(t, text, "| twice | 80 | sextant | 8.000 | 0.000 | 800.0 | 0.500 | 0 | 0 |")
+	experimenttest.Has(t, text, "| twice | 80 | sextant | 8.000 | 0.000 | +700.0 ± 0.0 | "+
+		"0.500 | 1 | 0 | 0 |", "| 300µs | 2.000 | +100.0 ± 0.0 | 0.500 |")
+}
+
+// The load is that of the links between switches, which flows to hosts of other leaves fill.
+func TestLoadOfTheFabric(t *testing.T) {
+	for i, want := range []float64{0.8 * 63 / 56, 0.8 * 127 / 112 / 2,
+		0.8 * (51 + 13*0.2) / 64 * 63 / 56} {
+		if got := scarceFabrics[i].ofHosts(0.8); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v of the hosts' links, not %v", scarceFabrics[i].name, got, want)
+		}
+	}
 }
 
 // Each scheme runs in the paper's network and in the others, and ends its flows; ECMP reroutes
@@ -73,7 +82,7 @@ func TestScenariosOfSmoothie(t *testing.T) {
 		check("paper", o, err)
 	}
 	for _, f := range scarceFabrics {
-		s, err := f.scenario(0.4, true)
+		s, err := f.scenario(0.4, reaction, true)
 		if err != nil {
 			t.Fatal(err)
 		}

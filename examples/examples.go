@@ -79,3 +79,8 @@ var Soak []byte
 //
 //go:embed protect.yaml
 var Protect []byte
+
+// Sites is a lab of two sites with an edge, four servers and two links each.
+//
+//go:embed sites.yaml
+var Sites []byte

@@ -85,6 +85,7 @@ type HeaderSID struct {
 	Role    string     `json:"role"` // path or backend
 	Backend string     `json:"backend,omitempty"`
 	Name    string     `json:"name,omitempty"` // of a path's router or link, in the topology
+	Does    string     `json:"does"`           // what its node will do with the packet
 }
 
 // Way is what is wanted of the way between an edge and a backend, and what it is.

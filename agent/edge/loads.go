@@ -59,11 +59,11 @@ func (l *loads) of(agent netip.AddrPort, at config.Endpoint) (api.HostConnection
 	return c, age, found
 }
 
-// followLoads makes the hosts of services that are ordered by load those that are asked.
+// followLoads makes the hosts of services that have an order those that are asked.
 func (e *Room) followLoads() {
 	agents := map[netip.AddrPort]struct{}{}
 	for _, s := range e.list() {
-		if !slices.Contains(s.Order, config.OrderByLoad) {
+		if e.weightsOf(&s, e.Node) == nil {
 			continue
 		}
 		for _, b := range s.Backends {

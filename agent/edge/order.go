@@ -113,19 +113,20 @@ func (e *Room) reorder() {
 	}
 }
 
-// orderWarnings are about services ordered by load whose hosts learn by comparing themselves: what
-// the less busy one refuses goes to a busier one, which must take it if it is the last.
+// orderWarnings are about services in order whose hosts learn by comparing themselves with hosts at
+// random: those that come first are told nothing, and refuse what those behind must take.
 func (e *Room) orderWarnings() (list []string) {
 	for _, s := range e.list() {
-		if !slices.Contains(s.Order, config.OrderByLoad) {
+		if e.weightsOf(&s, e.Node) == nil {
 			continue
 		}
 		for _, b := range s.Backends {
 			c, _, known := e.loads.of(b.Agent, s.Endpoint)
 			if known && (c.Accept == config.Average || c.Accept == config.Dynamic) {
-				list = append(list, fmt.Sprintf("service %s: candidates are in order of load, and "+
-					"%s accepts by policy %s, so busy hosts get what others refuse; write accept: "+
-					"{policy: always} on the hosts, or leave load out of order", s.Name, b.Name,
+				list = append(list, fmt.Sprintf("service %s: candidates are in order, and %s "+
+					"accepts by policy %s, which wants them at random: hosts that come first "+
+					"refuse much of what the others must take; write accept: {policy: static, "+
+					"threshold: CONNECTIONS} or {policy: always} on the hosts", s.Name, b.Name,
 					c.Accept))
 				break
 			}

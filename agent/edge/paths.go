@@ -94,12 +94,17 @@ func (e *Room) headerOf(s *Service, path, chain []uint16) (list []api.HeaderSID)
 	for _, id := range path {
 		sid := s.Paths.sids[id]
 		list = append(list, e.headerSID(id, api.HeaderSID{SID: sid, Role: "path",
-			Name: s.way.nameOf(sid)}))
+			Name: s.way.nameOf(sid), Does: "End: sends it on to the next SID"}))
 	}
-	for _, id := range chain {
+	for i, id := range chain {
 		p := e.place(s, pool.Place{ID: id})
+		does := "takes it, as the last"
+		if i+1 < len(chain) {
+			does = "takes it if it accepts it or has its connection, else sends it on to " +
+				e.place(s, pool.Place{ID: chain[i+1]}).Backend
+		}
 		list = append(list, e.headerSID(id, api.HeaderSID{SID: p.SID, Role: "backend",
-			Backend: p.Backend}))
+			Backend: p.Backend, Does: does}))
 	}
 	return list
 }

@@ -312,6 +312,9 @@ func flowProse(list []api.Explanation, wide bool) string {
 		}
 		if len(e.Header) > 0 {
 			line("  header", "%s", headerText(e.Header))
+			for _, h := range e.Header {
+				line("  then", "%s: %s", sidName(h), h.Does)
+			}
 		}
 		if e.NextHop != nil {
 			line("  next hop", "%s, by %s", e.NextHop.Destination, orDash(e.NextHop.Interface))
@@ -354,18 +357,23 @@ func wayText(w *api.Way) string {
 func headerText(header []api.HeaderSID) string {
 	var sids []string
 	for _, h := range header {
-		whose := h.Role
-		if h.Backend != "" {
-			whose = h.Backend
-		} else if h.SID.IsValid() {
-			whose += " " + h.SID.String()
-		}
-		if h.Name != "" {
-			whose += " (" + h.Name + ")"
-		}
-		sids = append(sids, h.Bytes+" "+whose)
+		sids = append(sids, h.Bytes+" "+sidName(h))
 	}
 	return strings.Join(sids, ", ")
+}
+
+// sidName is whose a SID in a header is.
+func sidName(h api.HeaderSID) string {
+	whose := h.Role
+	if h.Backend != "" {
+		whose = h.Backend
+	} else if h.SID.IsValid() {
+		whose += " " + h.SID.String()
+	}
+	if h.Name != "" {
+		whose += " (" + h.Name + ")"
+	}
+	return whose
 }
 
 // protectedFlow is that of an egress to which a copy belongs.

@@ -248,9 +248,12 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 		Why: "led over fcbb:bb00:a1::; offered to web1, then web2: the first that accepts or has " +
 			"the connection takes it, the last must", Service: "web",
 		Header: []api.HeaderSID{
-			{Bytes: "00a1", SID: sid("fcbb:bb00:a1::"), Role: "path", Name: "left"},
-			{Bytes: "0001", SID: sid("fcbb:bb00:1::"), Role: "backend", Backend: "web1"},
-			{Bytes: "0002", SID: sid("fcbb:bb00:2::"), Role: "backend", Backend: "web2"},
+			{Bytes: "00a1", SID: sid("fcbb:bb00:a1::"), Role: "path", Name: "left",
+				Does: "End: sends it on to the next SID"},
+			{Bytes: "0001", SID: sid("fcbb:bb00:1::"), Role: "backend", Backend: "web1",
+				Does: "takes it if it accepts it or has its connection, else sends it on to web2"},
+			{Bytes: "0002", SID: sid("fcbb:bb00:2::"), Role: "backend", Backend: "web2",
+				Does: "takes it, as the last"},
 		},
 		Way: &api.Way{By: config.ByDelay, Node: "out", Links: []string{"in>left", "left>out"},
 			Paths: 1, Cost: 10, Least: 10, Own: 100, AgeSeconds: 12},

@@ -193,6 +193,9 @@ func (p *pathLab) explained(encapsulation string) {
 			var bytes, names []string
 			for _, h := range e.Header {
 				bytes, names = append(bytes, h.Bytes), append(names, h.Role+h.Backend)
+				if (h.Role == "path") != strings.HasPrefix(h.Does, "End:") {
+					p.t.Errorf("port %d: %+v", port, h)
+				}
 			}
 			want := map[bool]string{true: "[path path backendweb1 backendweb2]",
 				false: "[path path backendweb2 backendweb1]"}[e.OfferedTo[0] == "web1"]

@@ -317,13 +317,14 @@ type terms struct {
 	breaks bool // connections may end
 	// who asked for what, for the log and the history
 	by, action string
-	only       string        // fingerprint of the configuration that may be changed; "": any
-	confirm    time.Duration // in which it is to be confirmed, or it is undone; 0: it is final
+	only       string          // fingerprint of the configuration that may be changed; "": any
+	confirm    time.Duration   // in which it is to be confirmed, or it is undone; 0: it is final
+	trace      context.Context // of the request, whose trace has the steps; nil: none
 }
 
 func termsOf(ctx context.Context, action string, dryRun bool) terms {
 	return terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx), by: api.CallerOf(ctx),
-		action: action, confirm: api.ConfirmWithin(ctx), only: api.OnlyChanges(ctx)}
+		action: action, confirm: api.ConfirmWithin(ctx), only: api.OnlyChanges(ctx), trace: ctx}
 }
 
 // changeAsked is change for those who must not change what waits for a confirmation.

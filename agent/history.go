@@ -83,7 +83,7 @@ func (a *Agent) rollback(ctx context.Context, number int, dryRun bool) ([]config
 		return nil, err
 	}
 	return a.change(node, terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx),
-		by: api.CallerOf(ctx), action: fmt.Sprintf("rollback to %d", number)})
+		by: api.CallerOf(ctx), action: fmt.Sprintf("rollback to %d", number), trace: ctx})
 }
 
 // errUnconfirmed refuses a change of what waits for a confirmation.

@@ -12,6 +12,7 @@ import (
 
 	"sextant/agent/role"
 	"sextant/agent/state"
+	"sextant/agent/tracing"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/routing/kernelfib"
@@ -100,12 +101,12 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 	}
 	begun, kept := time.Now(), a.Store.Kept.Clone()
 	var p role.RoleChanges
-	err = p.Prepare(a.Roles, next)
+	err = tracing.Step(on.trace, "prepare", func() error { return p.Prepare(a.Roles, next) })
 	if err == nil && !on.breaks {
-		err = p.Guard(next)
+		err = tracing.Step(on.trace, "guard", func() error { return p.Guard(next) })
 	}
 	if err == nil && !on.dryRun {
-		err = a.switchTo(next, file, p)
+		err = tracing.Step(on.trace, "switch", func() error { return a.switchTo(next, file, p) })
 	}
 	if err != nil || on.dryRun {
 		p.Discard()

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/southbound"
+	"sextant/agent/tracing"
 	"sextant/packet/flow"
 	"sextant/te/topology"
 )
@@ -235,6 +236,7 @@ func (c *Controller) applied(s *session, sent []flow.Tuple, refused map[flow.Tup
 		h.applied++
 		if g.state == pathWaits {
 			g.applied(c.applySeconds)
+			c.trace(t, g)
 		}
 		g.state = pathApplied
 	}
@@ -246,6 +248,17 @@ func (g *given) applied(seconds prometheus.Histogram) {
 		g.took = time.Since(g.decided)
 		seconds.Observe(g.took.Seconds())
 	}
+}
+
+// trace is a span from the decision about a flow until its head-end has the path.
+func (c *Controller) trace(t flow.Tuple, g *given) {
+	if !tracing.On() {
+		return
+	}
+	f := flowOf(t)
+	tracing.Record("path", time.Now().Add(-g.took), "source", f.Source.String(),
+		"destination", f.Destination.String(), "protocol", string(f.Protocol),
+		"head-end", g.router, "path", strings.Join(c.names.routers(g.path), " "))
 }
 
 // held takes over a path that a head-end has from another controller: the flow is known again, and

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sextant/agent/access"
+	"sextant/agent/tracing"
 	"sextant/agent/web"
 	"sextant/config"
 )
@@ -118,6 +119,7 @@ func listenSocket(daemon, path string) (net.Listener, error) {
 
 // Serve answers on the socket, and on the port if there is one.
 func (s *Servers) Serve(requests, port http.Handler) {
+	requests = tracing.Handler(requests)
 	// some answers are streams without end; each write of theirs is bounded
 	s.start(s.socket, s.socket.bounds, requests, 0)
 	if s.remote != nil {

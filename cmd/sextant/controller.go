@@ -15,6 +15,7 @@ import (
 
 	"sextant/agent/access"
 	"sextant/agent/api"
+	"sextant/agent/tracing"
 	"sextant/config"
 	"sextant/controller"
 )
@@ -51,6 +52,12 @@ the paths that they have.`
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
+		traced, err := tracing.Start(cmd.Context(), a.getenv, tracing.Process{
+			Service: "sextant-controller", Version: version, Node: c.API.Socket}, log)
+		if err != nil {
+			return err
+		}
+		defer traced()
 		return controller.Run(cmd.Context(), controller.Options{Config: c, Version: version,
 			Log: log, Open: readTopology})
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sextant/agent"
+	"sextant/agent/tracing"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/experiment"
@@ -40,7 +41,13 @@ func main() {
 }
 
 func runAgent(ctx context.Context, o agentOptions) error {
-	err := agent.Run(ctx, agent.Options{
+	traced, err := tracing.Start(ctx, os.Getenv, tracing.Process{Service: "sextant-agent",
+		Version: o.Version, Node: o.Node.Name}, o.Log)
+	if err != nil {
+		return err
+	}
+	defer traced()
+	err = agent.Run(ctx, agent.Options{
 		Node: o.Node, PinDirectory: o.BPF, Version: o.Version, Log: o.Log,
 		BreakConnections: o.BreakConnections,
 	})

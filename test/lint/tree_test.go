@@ -79,6 +79,7 @@ var tree = []folder{
 	{path: "agent/southbound/southboundpb"},
 	{path: "agent/httpserver"},
 	{path: "agent/access"},
+	{path: "agent/tracing"},
 	{path: "agent/monitoring"},
 	{path: "agent/api"},
 	{path: "agent/peer"},

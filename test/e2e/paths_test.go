@@ -1,11 +1,13 @@
 package e2e_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/controller/tsharktest"
 )
 
 // pathLab is the lab of paths.yaml, whose routers are Linux's own.
@@ -184,11 +187,13 @@ func (p *pathLab) refused() {
 // explained checks that the header which explain names is in the packet.
 func (p *pathLab) explained(encapsulation string) {
 	p.t.Helper()
+	var all []api.Explanation
 	for port := uint16(4000); port < 4010; port++ {
 		list, err := p.client("edge").Explain(p.t.Context(), api.Question{Flow: &api.Flow{
 			Source:      netip.AddrPortFrom(netip.MustParseAddr("2001:db8:c::1"), port),
 			Destination: netip.MustParseAddrPort(echoAddress), Protocol: config.TCP}})
 		must(p.t, err)
+		all = append(all, list...)
 		for _, e := range list {
 			var bytes, names []string
 			for _, h := range e.Header {
@@ -212,6 +217,41 @@ func (p *pathLab) explained(encapsulation string) {
 			if !strings.Contains(e.Frame, address) {
 				p.t.Errorf("port %d: %v are not in %s", port, bytes, e.Frame)
 			}
+		}
+	}
+	p.dissected(encapsulation, all)
+}
+
+// dissected checks that Wireshark finds the segments which explain names, in their order, in the
+// packets that leave.
+func (p *pathLab) dissected(encapsulation string, all []api.Explanation) {
+	p.t.Helper()
+	var frames [][]byte
+	for _, e := range all {
+		frame, err := hex.DecodeString(e.Frame)
+		must(p.t, err)
+		frames = append(frames, frame)
+	}
+	lines := strings.Split(strings.TrimSpace(tsharktest.Read(p.t, frames, "-T", "fields",
+		"-E", "separator=/s", "-E", "aggregator=,", "-e", "ipv6.dst", "-e",
+		"ipv6.routing.srh.addr")), "\n")
+	if len(lines) != len(all) {
+		p.t.Fatalf("%d packets, and tshark has %d lines", len(all), len(lines))
+	}
+	for i, e := range all {
+		destinations, segments, _ := strings.Cut(lines[i], " ")
+		outer, _, _ := strings.Cut(destinations, ",")
+		got := []string{outer}
+		if segments != "" { // the last comes first; a reduced header leaves the first one out
+			got = strings.Split(segments, ",")
+			slices.Reverse(got)
+			if encapsulation != "srh" {
+				got = append([]string{outer}, got...)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(e.Path) || outer != e.Path[0].String() {
+			p.t.Errorf("tshark finds %s to %v, and explain says %v: %s", outer, got, e.Path,
+				lines[i])
 		}
 	}
 }

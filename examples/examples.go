@@ -84,3 +84,9 @@ var Protect []byte
 //
 //go:embed sites.yaml
 var Sites []byte
+
+// Parallel is a lab of a client, a server, and seven links between two routers, the first of which
+// lets sources choose among them.
+//
+//go:embed parallel.yaml
+var Parallel []byte

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/experiment"
+	"sextant/experiment/cflb"
 	"sextant/experiment/churn"
 	"sextant/experiment/disjoint"
 	"sextant/experiment/fabric"
@@ -33,7 +34,7 @@ func (a *app) experimentCommand() *cobra.Command {
 // experiments are all that there are, in the order of the list.
 func experiments() []experiment.Experiment {
 	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All(), soak.All(),
-		fabric.All(), together.All())
+		fabric.All(), cflb.All(), together.All())
 }
 
 func (a *app) experimentList() *cobra.Command {

@@ -30,6 +30,7 @@ var tree = []folder{
 	{path: "experiment/disjoint"},
 	{path: "experiment/fabric"},
 	{path: "experiment/together"},
+	{path: "experiment/cflb"},
 	{path: "experiment/soak"},
 	{path: "experiment/experimenttest"},
 	{path: "experiment"},

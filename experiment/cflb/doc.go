@@ -1,0 +1,5 @@
+// Package cflb runs the experiments of "Revisiting Flow-Based Load Balancing: Stateless Path
+// Selection in Data Center Networks" (Detal et al., Computer Networks 57, 2013) in the lab, with
+// the kernel's MPTCP: subflows over paths that are chosen or random. Figures 1 and 2 are in package
+// disjoint, figure 9 in package fabric.
+package cflb

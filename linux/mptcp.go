@@ -17,7 +17,8 @@ const (
 	mptcpFamily = "mptcp_pm"
 	mptcpGroup  = "mptcp_pm_events"
 
-	mptcpSubflowCreate = 10
+	mptcpSubflowCreate  = 10
+	mptcpSubflowDestroy = 11
 
 	mptcpAttrAddress = 1
 	mptcpAttrToken   = 4
@@ -138,21 +139,35 @@ func parseMPTCPEvent(kind uint8, b []byte) (e MPTCPEvent, ok bool) {
 // own in the connection, from 1. The error is EINVAL for a connection of another path manager, and
 // EADDRINUSE if the port is taken.
 func CreateSubflow(token uint32, id uint8, local, remote netip.AddrPort) error {
+	at := mptcpAddress(mptcpAttrAddress, local)
+	at.AddRtAttr(mptcpAddressID, []byte{id})
+	if err := changeSubflow(mptcpSubflowCreate, token, at, remote); err != nil {
+		return fmt.Errorf("open a subflow from %s to %s: %w", local, remote, err)
+	}
+	return nil
+}
+
+// DestroySubflow ends a subflow of a connection, which goes on by the others.
+func DestroySubflow(token uint32, local, remote netip.AddrPort) error {
+	err := changeSubflow(mptcpSubflowDestroy, token, mptcpAddress(mptcpAttrAddress, local), remote)
+	if err != nil {
+		return fmt.Errorf("end the subflow from %s to %s: %w", local, remote, err)
+	}
+	return nil
+}
+
+func changeSubflow(command byte, token uint32, local *nl.RtAttr, remote netip.AddrPort) error {
 	family, err := netlink.GenlFamilyGet(mptcpFamily)
 	if err != nil {
 		return err
 	}
 	request := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_ACK)
-	request.AddRawData([]byte{mptcpSubflowCreate, genericVersion, 0, 0})
+	request.AddRawData([]byte{command, genericVersion, 0, 0})
 	request.AddRawData(nl.NewRtAttr(mptcpAttrToken, nl.Uint32Attr(token)).Serialize())
-	at := mptcpAddress(mptcpAttrAddress, local)
-	at.AddRtAttr(mptcpAddressID, []byte{id})
-	request.AddRawData(at.Serialize())
+	request.AddRawData(local.Serialize())
 	request.AddRawData(mptcpAddress(mptcpAttrRemote, remote).Serialize())
-	if _, err := request.Execute(unix.NETLINK_GENERIC, 0); err != nil {
-		return fmt.Errorf("open a subflow from %s to %s: %w", local, remote, err)
-	}
-	return nil
+	_, err = request.Execute(unix.NETLINK_GENERIC, 0)
+	return err
 }
 
 func mptcpAddress(kind int, at netip.AddrPort) *nl.RtAttr {

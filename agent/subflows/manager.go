@@ -1,10 +1,11 @@
 // Package subflows decides which subflows an MPTCP connection gets in a network with controllable
-// load balancing: one for each path, by the source port that takes it. The kernel's path manager in
-// user-space mode (net.mptcp.path_manager=userspace) leaves that to a process. Decisions are pure;
-// the kernel's netlink is with the caller.
+// load balancing: one for each path, by the source port that takes it, or as many as a controller
+// is to give paths. The kernel's path manager in user-space mode (net.mptcp.path_manager=userspace)
+// leaves that to a process. Decisions are pure; the kernel's netlink is with the caller.
 package subflows
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -19,9 +20,11 @@ import (
 type Manager struct {
 	// Codec, Choices and Seed say how paths are asked for; the ends are the connections'
 	plan  pathtrace.Plan
-	paths [][]int
+	paths [][]int // nil: a controller chooses
+	slots int     // subflows of a connection
 	after uint64
 	known map[uint32]*connection
+	gone  []string // names of subflows that ended with their connections
 }
 
 // connection is one that this host has opened.
@@ -33,6 +36,7 @@ type connection struct {
 	next []time.Time
 	// where the subflows run that were opened, by local port
 	at   map[uint16]int
+	open map[int]Subflow // that were opened here, by path
 	ids  uint8
 	left bool // another path manager's
 }
@@ -42,14 +46,26 @@ type Subflow struct {
 	Token         uint32
 	ID            uint8
 	Local, Remote netip.AddrPort
-	Path          []int // index of the next hop at each router
+	Path          []int // index of the next hop at each router; nil: a controller says it
 	number        int
+}
+
+// Name is that by which a controller is asked for the path: no other subflow has it.
+func (s Subflow) Name() string {
+	return fmt.Sprintf("mptcp %s %08x %d", s.Local.Addr(), s.Token, s.number)
 }
 
 // New makes a manager: connections get subflows once the other end has acknowledged so many bytes.
 func New(plan pathtrace.Plan, after uint64) (*Manager, error) {
 	paths, err := plan.Paths()
-	return &Manager{plan: plan, paths: paths, after: after, known: map[uint32]*connection{}}, err
+	return &Manager{plan: plan, paths: paths, slots: len(paths), after: after,
+		known: map[uint32]*connection{}}, err
+}
+
+// NewScheduled makes a manager whose connections get so many subflows by paths that a controller
+// chooses: those that are due have no local port.
+func NewScheduled(subflows int, after uint64) *Manager {
+	return &Manager{slots: subflows, after: after, known: map[uint32]*connection{}}
 }
 
 // Hear takes news of connections.
@@ -58,18 +74,22 @@ func (m *Manager) Hear(e linux.MPTCPEvent) {
 	switch {
 	case e.Kind == linux.MPTCPEstablished && !e.Server && c == nil:
 		c = &connection{ends: linux.TCPEnds{Local: e.Local, Remote: e.Remote},
-			own: make([]bool, len(m.paths)), next: make([]time.Time, len(m.paths)),
-			at: map[uint16]int{}}
+			own: make([]bool, m.slots), next: make([]time.Time, m.slots),
+			at: map[uint16]int{}, open: map[int]Subflow{}}
 		m.known[e.Token] = c
 		if path := m.pathOf(c.ends); path >= 0 {
 			c.own[path], c.at[e.Local.Port()] = true, path
 		}
-	case e.Kind == linux.MPTCPClosed:
+	case e.Kind == linux.MPTCPClosed && c != nil:
+		for _, number := range slices.Sorted(maps.Keys(c.open)) {
+			m.gone = append(m.gone, c.open[number].Name())
+		}
 		delete(m.known, e.Token)
 	case e.Kind == linux.MPTCPSubflowClosed && c != nil:
 		if path, ok := c.at[e.Local.Port()]; ok { // it gets another one
 			c.own[path] = false
 			delete(c.at, e.Local.Port())
+			delete(c.open, path)
 		}
 	}
 }
@@ -78,6 +98,9 @@ const hopLimitOfHosts = 64
 
 // pathOf is the number of the path that a subflow takes, or -1 if routers hash it.
 func (m *Manager) pathOf(ends linux.TCPEnds) int {
+	if m.paths == nil {
+		return -1
+	}
 	p := cflb.Packet{Src: ends.Local.Addr(), Dst: ends.Remote.Addr(), Protocol: 6, HasPorts: true,
 		SrcPort: ends.Local.Port(), DstPort: ends.Remote.Port()}
 	path := make([]int, len(m.plan.Choices))
@@ -117,16 +140,15 @@ func (m *Manager) Due(acked map[linux.TCPEnds]uint64, now time.Time) (list []Sub
 		if !c.elephant || c.left {
 			continue
 		}
-		for number, path := range m.paths {
+		for number := range m.slots {
 			if c.own[number] || now.Before(c.next[number]) {
 				continue
 			}
 			c.next[number] = now.Add(Pause)
-			one, err := m.subflow(token, c, path)
+			one, err := m.subflow(token, c, number)
 			if err != nil {
 				return list, err
 			}
-			one.number = number
 			list = append(list, one)
 		}
 	}
@@ -134,30 +156,59 @@ func (m *Manager) Due(acked map[linux.TCPEnds]uint64, now time.Time) (list []Sub
 }
 
 // subflow gives a path a source port that the connection does not use.
-func (m *Manager) subflow(token uint32, c *connection, path []int) (s Subflow, err error) {
+func (m *Manager) subflow(token uint32, c *connection, number int) (s Subflow, err error) {
+	s = Subflow{Token: token, Local: netip.AddrPortFrom(c.ends.Local.Addr(), 0),
+		Remote: c.ends.Remote, number: number}
+	if m.paths == nil {
+		s.ID = c.nextID()
+		return s, nil
+	}
+	s.Path = m.paths[number]
 	plan := m.plan
 	plan.Src, plan.Dst = c.ends.Local.Addr(), c.ends.Remote.Addr()
 	plan.Port = c.ends.Remote.Port()
 	for {
 		m.plan.Seed++
-		p, err := plan.Packet(path, hopLimitOfHosts, m.plan.Seed)
+		p, err := plan.Packet(s.Path, hopLimitOfHosts, m.plan.Seed)
 		if err != nil {
 			return s, err
 		}
 		if _, used := c.at[p.SrcPort]; used || p.SrcPort < 1024 {
 			continue
 		}
-		c.ids = max(1, c.ids+1)
-		return Subflow{Token: token, ID: c.ids, Path: path, Remote: c.ends.Remote,
-			Local: netip.AddrPortFrom(plan.Src, p.SrcPort)}, nil
+		s.ID, s.Local = c.nextID(), netip.AddrPortFrom(plan.Src, p.SrcPort)
+		return s, nil
 	}
+}
+
+func (c *connection) nextID() uint8 {
+	c.ids = max(1, c.ids+1)
+	return c.ids
 }
 
 // Opened says that the kernel opened a subflow.
 func (m *Manager) Opened(s Subflow) {
 	if c := m.known[s.Token]; c != nil {
-		c.own[s.number], c.at[s.Local.Port()] = true, s.number
+		c.own[s.number], c.at[s.Local.Port()], c.open[s.number] = true, s.number, s
 	}
+}
+
+// Open lists the subflows that were opened and have not ended.
+func (m *Manager) Open() (list []Subflow) {
+	for _, token := range slices.Sorted(maps.Keys(m.known)) {
+		c := m.known[token]
+		for _, number := range slices.Sorted(maps.Keys(c.open)) {
+			list = append(list, c.open[number])
+		}
+	}
+	return list
+}
+
+// Gone returns the names of subflows that ended with their connections since it was asked last.
+func (m *Manager) Gone() []string {
+	gone := m.gone
+	m.gone = nil
+	return gone
 }
 
 // Leave leaves a connection alone: it is another path manager's.

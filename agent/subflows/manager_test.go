@@ -120,3 +120,38 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		t.Errorf("a connection of another path manager gets %+v", list)
 	}
 }
+
+// Subflows whose paths a controller chooses are due without a port, as many as were asked for;
+// those that are open are listed, and named when their connection ends.
+func TestScheduledSubflows(t *testing.T) {
+	m := NewScheduled(2, 1000)
+	m.Hear(established(7, false))
+	if list := due(t, m, 999); len(list) > 0 {
+		t.Errorf("%d subflows of what is no elephant", len(list))
+	}
+	list := due(t, m, 1000)
+	if len(list) != 2 || list[0].Name() == list[1].Name() || list[0].ID == list[1].ID {
+		t.Fatalf("due are %+v", list)
+	}
+	for i, s := range list {
+		if s.Local.Port() != 0 || s.Local.Addr() != ends.Local.Addr() || s.Path != nil {
+			t.Errorf("%+v has a path already", s)
+		}
+		s.Local = netip.AddrPortFrom(s.Local.Addr(), uint16(20000+i))
+		m.Opened(s)
+		list[i] = s
+	}
+	open := m.Open()
+	if len(open) != 2 || open[1].Local.Port() != 20001 || len(due(t, m, 1000, Pause)) > 0 {
+		t.Errorf("open are %+v", open)
+	}
+	m.Hear(linux.MPTCPEvent{Kind: linux.MPTCPSubflowClosed, Token: 7, Local: list[0].Local})
+	again := due(t, m, 1000, Pause)
+	if len(m.Open()) != 1 || len(again) != 1 || again[0].Name() != list[0].Name() {
+		t.Errorf("after the end of one: open %+v, due %+v", m.Open(), again)
+	}
+	m.Hear(linux.MPTCPEvent{Kind: linux.MPTCPClosed, Token: 7})
+	if gone := m.Gone(); !slices.Equal(gone, []string{list[1].Name()}) || len(m.Gone()) > 0 {
+		t.Errorf("gone are %q", gone)
+	}
+}

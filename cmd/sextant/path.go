@@ -21,8 +21,9 @@ func (a *app) pathCommand() *cobra.Command {
 			a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathDiversity()),
 			controllerFlag(a.pathFlows(), a.pathLinks(), a.pathReroutes(), a.pathPin(),
 				a.pathUnpin(), a.pathPorts(), a.pathRecover(), a.pathBest(), a.pathPlace(),
-				a.pathPlaced(), a.pathRelease()), []*cobra.Command{a.pathMatrix(), a.pathAssign(),
-				a.pathEncode(), a.pathDecode(), a.pathMPTCP(), a.pathNextHops(), a.pathProbe(),
+				a.pathPlaced(), a.pathRelease(), a.pathMPTCP()),
+			[]*cobra.Command{a.pathMatrix(), a.pathAssign(),
+				a.pathEncode(), a.pathDecode(), a.pathNextHops(), a.pathProbe(),
 				a.pathRun()})...)
 }
 

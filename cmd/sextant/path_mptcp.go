@@ -11,6 +11,7 @@ import (
 
 	"sextant/agent/pathtrace"
 	"sextant/agent/subflows"
+	"sextant/controller"
 	"sextant/linux"
 	"sextant/packet/cflb"
 )
@@ -18,17 +19,22 @@ import (
 // mptcpFlags are how connections get subflows.
 type mptcpFlags struct {
 	probeFlags
-	after uint64
+	after    uint64
+	subflows int // that a controller gives paths; 0: paths are those of the flags
 }
 
 func (a *app) pathMPTCP() *cobra.Command {
 	f := mptcpFlags{}
 	cmd := &cobra.Command{
-		Use:   "mptcp --next-hops N,N,... --key KEY",
-		Short: "Give MPTCP connections of this host a subflow on each path",
+		Use:   "mptcp [--next-hops N,N,... --key KEY | --subflows N]",
+		Short: "Give MPTCP connections of this host a subflow on each path, or on the best ones",
 		Long: `Give MPTCP connections that this host opens a subflow on each equal-cost path, through routers
 with controllable load balancing (CFLB), by the source ports that take these paths. It runs until
 it is interrupted; what it opened stays.
+
+With --subflows the controller is asked: each connection gets so many subflows beside the first, by
+the paths that are the best ones at the time, and the controller counts them there. The paths are
+renewed while the connection lives; a subflow that is to have another one is ended, and opened there.
 
 It is a path manager in user space: the kernel has to leave them to one before connections are
 opened (sysctl -w net.mptcp.path_manager=userspace, or net.mptcp.pm_type=1 before Linux 6.15), in
@@ -37,18 +43,25 @@ to this host, are left alone. A connection gets subflows when the other end has 
 bytes; a subflow that ends while its connection lives is replaced, after a second. The other end has
 subflows: ip mptcp limits set subflows 8. It needs root.`,
 		Example: "  sextant path mptcp --next-hops 7 --fields source-port --radix 8 " +
-			"--key 000102030405060708090a0b0c0d0e0f",
-		Annotations:       seeAlso("sextant path run", "sextant path probe"),
+			"--key 000102030405060708090a0b0c0d0e0f\n" +
+			"  sextant path mptcp --subflows 2",
+		Annotations:       seeAlso("sextant path run", "sextant path probe", "sextant path placed"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.manageSubflows(cmd.Context(), f)
+			var c *controller.Client
+			if f.subflows > 0 {
+				c = a.controller(cmd)
+			}
+			return a.manageSubflows(cmd.Context(), f, c)
 		},
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
 	_ = flags.MarkHidden("protocol") // it is TCP
 	flags.StringVar(&f.nextHops, "next-hops", "", "how many next hops each router has")
+	flags.IntVar(&f.subflows, "subflows", 0,
+		"how many subflows the controller gives paths; 0: one on each path of --next-hops")
 	flags.Uint64Var(&f.after, "after", 1<<20, "bytes after which a connection gets subflows")
 	return cmd
 }
@@ -58,6 +71,16 @@ const subflowsMax = 8
 
 // manager is what the flags ask for.
 func (f *mptcpFlags) manager() (*subflows.Manager, error) {
+	if f.subflows < 0 || f.subflows > subflowsMax {
+		return nil, usageErrorf("--subflows %d: write 1 to %d", f.subflows, subflowsMax)
+	}
+	if f.subflows > 0 {
+		if f.nextHops != "" {
+			return nil, usageErrorf("--subflows asks the controller for paths, and --next-hops " +
+				"says which there are; leave one out")
+		}
+		return subflows.NewScheduled(f.subflows, f.after), nil
+	}
 	codec, err := f.codec()
 	if err != nil {
 		return nil, err
@@ -86,11 +109,12 @@ const (
 	lookAtAll   = subflows.Pause // at what could not be opened
 )
 
-func (a *app) manageSubflows(ctx context.Context, f mptcpFlags) error {
+func (a *app) manageSubflows(ctx context.Context, f mptcpFlags, c *controller.Client) error {
 	m, err := f.manager()
 	if err != nil {
 		return err
 	}
+	paths := &scheduledPaths{app: a, client: c}
 	heard, err := linux.OpenMPTCP()
 	if err != nil {
 		return err
@@ -117,17 +141,22 @@ func (a *app) manageSubflows(ctx context.Context, f mptcpFlags) error {
 				return err
 			}
 		}
-		if err := a.openSubflows(m, acked); err != nil {
+		if err := a.openSubflows(ctx, m, acked, paths); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) openSubflows(m *subflows.Manager, acked map[linux.TCPEnds]uint64) error {
+func (a *app) openSubflows(ctx context.Context, m *subflows.Manager,
+	acked map[linux.TCPEnds]uint64, paths *scheduledPaths) error {
 	due, err := m.Due(acked, time.Now())
 	if err != nil {
 		return err
+	}
+	if paths.client != nil {
+		paths.keep(ctx, m)
+		due = paths.give(ctx, due)
 	}
 	for _, s := range due {
 		err := linux.CreateSubflow(s.Token, s.ID, s.Local, s.Remote)
@@ -135,11 +164,11 @@ func (a *app) openSubflows(m *subflows.Manager, acked map[linux.TCPEnds]uint64) 
 		case err == nil:
 			m.Opened(s)
 			a.say("path mptcp: subflow from %s to %s takes path %s", s.Local, s.Remote,
-				choicesText(s.Path))
+				paths.text(s))
 		case errors.Is(err, syscall.EINVAL): // of the kernel's path manager
 			m.Leave(s.Token)
 		default:
-			a.say("path mptcp: path %s: %v", choicesText(s.Path), err)
+			a.say("path mptcp: path %s: %v", paths.text(s), err)
 		}
 	}
 	return nil

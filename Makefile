@@ -41,7 +41,7 @@ else
 	@scripts/check-generate.sh
 	@scripts/test.sh
 	@scripts/test-kube.sh
-	@cd packet/cflb/python && python3 -m unittest -q
+	@cd python && python3 -m unittest -q
 	@scripts/fuzz.sh --brief
 endif
 

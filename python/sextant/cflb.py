@@ -167,7 +167,7 @@ class Codec:
     def variants(self, path: Sequence[Hop]) -> int:
         """Return how many selectors name a path."""
         free = self.length - len({h.hop_limit % self.length for h in path})
-        return self.radix**free * self._tops
+        return int(self.radix**free) * self._tops
 
     def encode(self, packet: Packet, path: Sequence[Hop], variant: int = 0) -> int:
         """Return the controllable fields with which the packet takes the path (Algorithm 2)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from sextant import Choice, Codec, Fields, Hop, Packet
 from sextant.ciphers import RC5, Feistel, Skip32
 
-DATA = Path(__file__).resolve().parents[2] / "testdata"
+DATA = Path(__file__).resolve().parents[2] / "packet" / "cflb" / "testdata"
 
 
 def _packet(case: dict) -> Packet:

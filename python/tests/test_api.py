@@ -1,0 +1,98 @@
+"""Tests of the clients against a server of the test's own, and of results."""
+
+import json
+import socketserver
+import tempfile
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from sextant import Agent, APIError, Controller, tables
+from sextant.api import Flow
+
+FLOW: Flow = {"source": "10.0.1.1:0", "destination": "10.0.2.1:443", "protocol": "tcp"}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    asked: list[tuple[str, str, Any]] = []
+    answers: dict[str, tuple[int, Any]] = {}
+
+    def _serve(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(size)) if size else None
+        self.asked.append((self.command, self.path, body))
+        status, answer = self.answers[f"{self.command} {self.path.split('?')[0]}"]
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_PUT = do_POST = do_DELETE = _serve
+
+    def address_string(self) -> str:
+        return "client"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Clients(unittest.TestCase):
+    """What is sent, and what is made of answers."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.socket = str(Path(folder.name) / "s")
+        server = socketserver.UnixStreamServer(self.socket, _Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        _Handler.asked, _Handler.answers = [], {}
+
+    def test_elephants(self) -> None:
+        placed = {"name": "a", "flow": FLOW, "path": ["x", "y"], "choices": [], "by": "flows"}
+        _Handler.answers = {
+            "PUT /v1/elephants": (200, {"items": [placed], "moved": []}),
+            "DELETE /v1/elephants": (200, {"names": ["a"]}),
+            "POST /v1/paths/ports": (200, placed),
+        }
+        controller = Controller(self.socket)
+        self.assertEqual(controller.place("a", FLOW)["path"], ["x", "y"])
+        controller.release("a")
+        controller.ports(FLOW, ["x", "y"])
+        item = {"name": "a", "flow": FLOW, "seconds": 60, "by": ""}
+        self.assertEqual(
+            _Handler.asked,
+            [
+                ("PUT", "/v1/elephants", {"items": [item]}),
+                ("DELETE", "/v1/elephants", {"names": ["a"]}),
+                ("POST", "/v1/paths/ports", {"flow": FLOW, "path": ["x", "y"]}),
+            ],
+        )
+
+    def test_names_are_escaped_and_errors_raised(self) -> None:
+        refused = {"error": {"code": "not_found", "message": "no such service"}}
+        _Handler.answers = {"PUT /v1/services/a%2Fb/backends/c": (404, refused)}
+        with self.assertRaises(APIError) as caught:
+            Agent(self.socket).put_backend("a/b", "c", {"weight": 1})
+        self.assertEqual((caught.exception.status, caught.exception.code), (404, "not_found"))
+
+    def test_one_place(self) -> None:
+        self.assertRaises(ValueError, Agent, "/run/s", address="localhost:1")
+
+
+class Results(unittest.TestCase):
+    """Folders of experiments."""
+
+    def test_tables(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "fig10.csv").write_text("Links,Chosen ports\n1,0\n7,400\n")
+            self.assertEqual(tables(folder)["fig10"][1], {"Links": "7", "Chosen ports": "400"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -25,6 +25,8 @@ var fuzzedPrograms = map[string]func(*testing.F){
 	"stray": FuzzStray, "stray_lead": FuzzLead, "vrf_ask": FuzzVRF,
 	"telemetry_source": FuzzTelemetrySource, "telemetry_transit": FuzzTelemetryTransit,
 	"telemetry_sink": FuzzTelemetrySink,
+	"target_arrive":  FuzzTargetPort, "target_leave": FuzzTargetPort,
+	"target_lookup": FuzzTargetLookup,
 }
 
 // TestFuzzedPrograms: the names are those of the programs that the objects have.

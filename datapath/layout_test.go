@@ -105,6 +105,8 @@ var twins = []struct {
 	{telemetryWatch{}, "telemetry_watch", "telemetry"},
 	{telemetryFlowKey{}, "telemetry_flow_key", "telemetry"},
 	{telemetryFlow{}, "telemetry_flow", "telemetry"},
+	{targetKey{}, "target_key", "target_port"},
+	{targetValue{}, "target", "target_port"},
 }
 
 // TestLayout compares each structure with its C twin, field by field: order, name, offset and size.

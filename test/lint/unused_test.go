@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -73,7 +74,43 @@ func newUseGraph(r *repository) *useGraph {
 			}
 		}
 	}
+	for _, s := range r.sources {
+		if r.inOtherModule(s.name) && !s.isTest() {
+			g.addOther(s)
+		}
+	}
 	return g
+}
+
+// inOtherModule reports whether a file is of a module further down, whose packages are not loaded.
+func (r *repository) inOtherModule(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if r.has(dir + "/go.mod") {
+			return true
+		}
+	}
+	return false
+}
+
+// addOther takes what a file of another module mentions of this one as roots.
+func (g *useGraph) addOther(s source) {
+	imported := map[string]string{}
+	for _, spec := range s.file.Imports {
+		of := strings.Trim(spec.Path.Value, `"`)
+		name := path.Base(of)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		imported[name] = of
+	}
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		if selector, ok := node.(*ast.SelectorExpr); ok {
+			if of, ok := selector.X.(*ast.Ident); ok && imported[of.Name] != "" {
+				g.roots = append(g.roots, imported[of.Name]+"."+selector.Sel.Name)
+			}
+		}
+		return true
+	})
 }
 
 // addInterfaces collects the named interfaces of a package and of all that it imports.

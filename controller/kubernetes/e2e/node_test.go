@@ -25,7 +25,7 @@ func (w *world) testNodeRestarts(node *process, pods []*pod) {
 	node.stop(syscall.SIGTERM)
 	gone, left := pods[3], pods[:3]
 	gone.kill()
-	w.slices("web", 80, ready(left...))
+	w.slices("web", 8080, ready(left...))
 	for _, url := range w.urls("web") {
 		if _, err := w.getWithin(url, "5"); err != nil {
 			w.t.Errorf("without a daemon: %v", err)

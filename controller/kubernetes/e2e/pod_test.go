@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func (w *world) newPod(node int) *pod {
 	w.serial++
 	n := w.serial
 	p := &pod{w: w, name: fmt.Sprintf("web-%d", n), node: node,
-		uid: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", n)),
+		uid: types.UID(fmt.Sprintf("%08d-0000-4000-8000-%012d", os.Getpid(), n)),
 		v6:  netip.MustParseAddr(fmt.Sprintf("fd00:10:%d::%x", node, 0x100+n)),
 		v4:  netip.AddrFrom4([4]byte{10, 10, byte(node), byte(n)})}
 	var name string
@@ -64,6 +65,14 @@ func (w *world) newPod(node int) *pod {
 		return linuxtest.IP(strings.NewReplacer("POD", "pod"+fmt.Sprint(n), "NS", name,
 			"V6", p.v6.String(), "V4", p.v4.String()).Replace(podWiring))
 	}))
+	bpffs, _, err := linux.BPFFS()
+	must(w.t, err)
+	w.t.Cleanup(func() {
+		for _, dir := range []string{"sextant/pod-" + string(p.uid),
+			"sextant-kubernetes/" + string(p.uid)} {
+			must(w.t, os.RemoveAll(filepath.Join(bpffs, dir)))
+		}
+	})
 	host, err := w.lab.Node(fmt.Sprintf("node%d", node))
 	must(w.t, err)
 	p.group, err = linux.CreateCgroup(filepath.Join(host.Cgroup, "kubepods-pod"+

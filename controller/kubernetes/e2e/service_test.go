@@ -30,9 +30,9 @@ func (w *world) getWithin(url, seconds string) (string, error) {
 	return out.String(), nil
 }
 
-// serve starts a web server that says the pod's name.
+// serve starts a web server that says the pod's name, on another port than Services have.
 func (p *pod) serve() *pod {
-	p.run(programs.sextant, "emulate", "--name", p.name, "--listen", "[::]:80", "--cores", "4",
+	p.run(programs.sextant, "emulate", "--name", p.name, "--listen", "[::]:8080", "--cores", "4",
 		"--workers", "64")
 	return p
 }
@@ -62,7 +62,7 @@ func TestCluster(t *testing.T) {
 	nodes := []*process{w.startNode(1), w.startNode(2)}
 	pods := []*pod{w.newPod(1).serve(), w.newPod(2).serve(), w.newPod(1).serve(),
 		w.newPod(1).serve()}
-	w.slices("web", 80, ready(pods...))
+	w.slices("web", 8080, ready(pods...))
 	w.eventually("the controller serves", 60*time.Second, w.edgesReady)
 	for _, part := range []struct {
 		name string

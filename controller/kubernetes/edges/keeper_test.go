@@ -133,7 +133,7 @@ func result(name string, vip, backends int) plan.Result {
 	for i := range backends {
 		a := netip.MustParseAddr(fmt.Sprintf("fd00:10::%x", i+1))
 		g.Endpoints = append(g.Endpoints, plan.Endpoint{Name: fmt.Sprint("p", i), Address: a,
-			Weight: 1, State: config.Up, TargetPort: 80})
+			Weight: 1, State: config.Up})
 	}
 	f.Groups = []plan.Group{g}
 	return f.Build(func(_ string, pod netip.Addr, _ config.Endpoint) (netip.Addr, string) {

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/linux"
 )
 
@@ -42,6 +44,8 @@ type runner struct {
 	ended  chan struct{} // closed when the agent has ended
 	wake   chan struct{} // told that an agent that ran has ended
 	text   string        // node file that runs
+	// targets are the ports that are set; nil: it is not known which
+	targets []datapath.TargetPort
 }
 
 // leftovers are pods that an earlier daemon gave something: those that are wanted no longer are
@@ -80,8 +84,33 @@ func (r *runner) wire(p Pod) error {
 		return err
 	}
 	r.wiring = w
-	r.iface, err = w.wire(p, r.ns, r.Locator, before)
+	if r.iface, err = w.wire(p, r.ns, r.Locator, before); err != nil {
+		return err
+	}
+	return r.setTargets(p.targets())
+}
+
+// setTargets lets the pod's sockets take what comes to other ports than theirs.
+func (r *runner) setTargets(list []datapath.TargetPort) error {
+	dir, err := r.pinDir()
+	if err != nil || r.targets != nil && slices.Equal(list, r.targets) {
+		return err
+	}
+	if len(list) == 0 {
+		err = datapath.UnsetTargetPorts(r.ns, dir)
+	} else {
+		err = datapath.SetTargetPorts(r.ns, dir, r.iface, list)
+	}
+	if err == nil {
+		r.targets = append([]datapath.TargetPort{}, list...)
+	}
 	return err
+}
+
+// pinDir is where the programs of a pod's ports are pinned.
+func (r *runner) pinDir() (string, error) {
+	bpffs, _, err := linux.BPFFS()
+	return filepath.Join(bpffs, "sextant-kubernetes", r.pod.UID), err
 }
 
 func (s Settings) dirOf(uid string) string { return filepath.Join(s.Dir, uid) }
@@ -108,7 +137,9 @@ func (r *runner) bring(ctx context.Context, p Pod) (err error) {
 			return err
 		}
 		if r.ns != nil {
+			r.stop()
 			r.ns.Close()
+			r.targets = nil
 		}
 		if r.ns, err = openNetns(r.place.netns); err != nil {
 			r.ns = nil
@@ -251,6 +282,9 @@ func (r *runner) end() error {
 		alive = r.ns
 	}
 	err := unwire(r.wiring, alive)
+	if dir, failed := r.pinDir(); failed == nil {
+		err = errors.Join(err, datapath.UnsetTargetPorts(alive, dir))
+	}
 	if _, statErr := os.Stat(r.file()); statErr == nil {
 		out, failed := exec.Command(r.Sextant, "unload", "-f", r.file()).CombinedOutput()
 		if failed != nil {

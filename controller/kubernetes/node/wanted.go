@@ -9,9 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"golang.org/x/sys/unix"
+
 	"sextant/config"
 	"sextant/controller/kubernetes/plan"
 	"sextant/controller/kubernetes/v1alpha1"
+	"sextant/datapath"
 	"sextant/packet/srv6"
 )
 
@@ -33,7 +36,7 @@ func (p Pod) has(e v1alpha1.HostEndpoint) bool {
 type Served struct {
 	Name string
 	config.Endpoint
-	Accept config.Accept
+	Target uint16 // port on which the pod listens
 }
 
 // frontends are the endpoints of a Service that has addresses, by the name of its port.
@@ -72,12 +75,51 @@ func Wanted(node, class string, isDefault bool, services []*corev1.Service,
 		p.Serves = slices.CompactFunc(p.Serves, func(a, b Served) bool {
 			return a.Endpoint == b.Endpoint
 		})
+		left = append(left, p.parted()...)
 		list = append(list, *p)
 	}
 	slices.SortFunc(list, func(a, b Pod) int { return strings.Compare(a.UID, b.UID) })
 	slices.Sort(left)
 	return list, slices.Compact(left)
 }
+
+// parted leaves out ports of UDP that have the socket of another port of the same address: it would
+// answer from one of them alone. It says which these are.
+func (p *Pod) parted() (left []string) {
+	taken := map[config.Endpoint]uint16{}
+	p.Serves = slices.DeleteFunc(p.Serves, func(s Served) bool {
+		socket := s.Endpoint
+		socket.Port = s.Target
+		other, ok := taken[socket]
+		if s.Protocol != config.UDP || !ok {
+			taken[socket] = s.Port
+			return false
+		}
+		left = append(left, fmt.Sprintf("%s: %s and port %d have the target port %d: for UDP, "+
+			"give each its own", p.Name, s.Endpoint, other, s.Target))
+		return true
+	})
+	return left
+}
+
+// targets are the ports that a pod listens on elsewhere.
+func (p Pod) targets() (list []datapath.TargetPort) {
+	for _, s := range p.Serves {
+		if s.Target == s.Port {
+			continue
+		}
+		own := slices.IndexFunc(p.Addresses, func(a netip.Addr) bool {
+			return a.Is6() == s.VIP.Is6()
+		})
+		list = append(list, datapath.TargetPort{ServiceKey: datapath.ServiceKey{VIP: s.VIP,
+			Port: s.Port, Protocol: protocolNumbers[s.Protocol]}, Address: p.Addresses[own],
+			Target: s.Target})
+	}
+	return list
+}
+
+var protocolNumbers = map[config.Protocol]uint8{config.TCP: unix.IPPROTO_TCP,
+	config.UDP: unix.IPPROTO_UDP}
 
 func add(pods map[string]*Pod, slice *discoveryv1.EndpointSlice, e discoveryv1.Endpoint,
 	of frontends) string {
@@ -109,10 +151,12 @@ func add(pods map[string]*Pod, slice *discoveryv1.EndpointSlice, e discoveryv1.E
 			name = *port.Name
 		}
 		for _, s := range of[name] {
-			if port.Port != nil && *port.Port == int32(s.Port) && s.VIP.Is6() == address.Is6() &&
-				protocolOf(port.Protocol) == s.Protocol {
-				p.Serves = append(p.Serves, s)
+			if port.Port == nil || *port.Port < 1 || *port.Port > 65535 ||
+				s.VIP.Is6() != address.Is6() || protocolOf(port.Protocol) != s.Protocol {
+				continue
 			}
+			s.Target = uint16(*port.Port)
+			p.Serves = append(p.Serves, s)
 		}
 	}
 	return ""

@@ -33,8 +33,6 @@ type Endpoint struct {
 	ForZones, ForNodes []string
 	State              config.BackendState
 	Weight             int
-	// TargetPort is where the pod listens.
-	TargetPort uint16
 }
 
 // Where tells the SID at which a node takes packets for a pod's address and a service's endpoint;
@@ -91,8 +89,7 @@ func Endpoints(slicesOf []*discoveryv1.EndpointSlice, port string, protocol core
 		if s.AddressType != family {
 			continue
 		}
-		target := targetPort(s, port, protocol)
-		if target == 0 {
+		if !hasPort(s, port, protocol) {
 			continue
 		}
 		weight, err := weightOf(s)
@@ -105,7 +102,7 @@ func Endpoints(slicesOf []*discoveryv1.EndpointSlice, port string, protocol core
 				faults = append(faults, fault+" in EndpointSlice "+s.Name)
 				continue
 			}
-			one.Weight, one.TargetPort = weight, target
+			one.Weight = weight
 			if weight == 0 && one.State == config.Up {
 				one.State, one.Weight = config.Draining, 1
 			}
@@ -123,7 +120,7 @@ func Endpoints(slicesOf []*discoveryv1.EndpointSlice, port string, protocol core
 	return named(list), faults
 }
 
-func targetPort(s *discoveryv1.EndpointSlice, port string, protocol corev1.Protocol) uint16 {
+func hasPort(s *discoveryv1.EndpointSlice, port string, protocol corev1.Protocol) bool {
 	for _, p := range s.Ports {
 		name, of := "", corev1.ProtocolTCP
 		if p.Name != nil {
@@ -133,10 +130,10 @@ func targetPort(s *discoveryv1.EndpointSlice, port string, protocol corev1.Proto
 			of = *p.Protocol
 		}
 		if name == port && of == protocol && p.Port != nil && *p.Port > 0 && *p.Port <= 65535 {
-			return uint16(*p.Port)
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
 func endpointOf(e discoveryv1.Endpoint, v6 bool) (one Endpoint, fault string) {
@@ -193,10 +190,6 @@ func backends(list []Endpoint, e config.Endpoint, where Where) (
 	taken []placed, missing []Missing) {
 	for _, one := range list {
 		switch sid, why := where(one.Node, one.Address, e); {
-		case one.TargetPort != e.Port:
-			missing = append(missing, Missing{one.Name, one.Node, fmt.Sprintf(
-				"it listens on port %d, and packets come to port %d: no address or port is "+
-					"translated; let it listen on %d", one.TargetPort, e.Port, e.Port)})
 		case why != "":
 			missing = append(missing, Missing{one.Name, one.Node, why})
 		default:

@@ -73,7 +73,7 @@ func TestWeightsOfGroups(t *testing.T) {
 			a := netip.MustParseAddr("2001:db8::").As16()
 			a[14], a[15] = byte(from), byte(i+1)
 			g.Endpoints = append(g.Endpoints, plan.Endpoint{Name: netip.AddrFrom16(a).String(),
-				Address: netip.AddrFrom16(a), State: config.Up, Weight: 1, TargetPort: 80})
+				Address: netip.AddrFrom16(a), State: config.Up, Weight: 1})
 		}
 		return g
 	}

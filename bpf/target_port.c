@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Sockets that listen on another port than the one that clients of a service connect to.
+ * TCP: target_arrive (TC ingress) looks up the listener of the target port when a first SYN comes,
+ * and target_lookup (sk_lookup) gives it the connection. No packet is changed: the connection has
+ * the service's port, by which the host's program finds it. UDP, where a socket has one port:
+ * target_arrive and target_leave (TC egress) replace the port in datagrams.
+ */
+#define FOR_TC
+
+#include "include/ip.h"
+
+#include <linux/pkt_cls.h>
+
+#define TARGETS_MAX 1024
+
+/* An address and port of this host. */
+struct target_key {
+	struct address address;
+	__be16 port;
+	__u8 protocol;
+	__u8 ipv4; /* 1: the address is an IPv4 one */
+	__u32 reserved;
+};
+
+struct target {
+	struct address address; /* of the listener, if it is bound to one */
+	__be16 port;
+	__u16 reserved[3];
+};
+
+/* By what clients connect to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TARGETS_MAX);
+	__type(key, struct target_key);
+	__type(value, struct target);
+} targets SEC(".maps");
+
+/* UDP: ports that clients know, by what sockets send from. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TARGETS_MAX);
+	__type(key, struct target_key);
+	__type(value, __u16);
+} target_sources SEC(".maps");
+
+/* Listeners, by what clients connect to. The kernel removes those that close. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SOCKHASH);
+	__uint(max_entries, TARGETS_MAX);
+	__type(key, struct target_key);
+	__type(value, __u64);
+} target_listeners SEC(".maps");
+
+/* Reads a TCP segment, or a UDP datagram or its first fragment; false: it is something else. */
+static __always_inline bool segment_parse(struct __sk_buff *skb, struct packet *p)
+{
+	struct cursor c = cursor_at_start(skb);
+	struct frame f;
+	__u32 srh = 0;
+
+	if (frame_parse(&c, &f))
+		return false;
+	if (f.ethertype == bpf_htons(ETH_P_IP)) {
+		if (ipv4_parse(&c, p))
+			return false;
+	} else if (f.ethertype != bpf_htons(ETH_P_IPV6) || ipv6_parse(&c, p) ||
+		   (is_extension(p->flow.protocol) &&
+		    packet_walk(skb, &c, p, SRH_IS_ROUTING_HEADER, false, &srh))) {
+		return false;
+	}
+	if (p->fragment == FRAGMENT_LATER)
+		return false;
+	if (p->flow.protocol == IPPROTO_TCP)
+		return tcp_parse(&c, p);
+	if (p->flow.protocol != IPPROTO_UDP || !cursor_has(&c, sizeof(struct udphdr)))
+		return false;
+	p->transport = c.offset;
+	p->flow.ports = *(__u32 *)c.pos;
+	return true;
+}
+
+static __always_inline void port_replace(struct __sk_buff *skb, const struct packet *p, __u32 field,
+					 __be16 from, __be16 to)
+{
+	if (!bpf_l4_csum_replace(skb, p->transport + offsetof(struct udphdr, check), from, to,
+				 BPF_F_MARK_MANGLED_0 | sizeof(to)))
+		bpf_skb_store_bytes(skb, p->transport + field, &to, sizeof(to), 0);
+}
+
+/* A socket that a TCP segment would find at an address and port of this host. */
+static __always_inline struct bpf_sock *socket_at(struct __sk_buff *skb, const struct packet *p,
+						  const struct address *address, __be16 port)
+{
+	struct bpf_sock_tuple tuple __attribute__((aligned(8))) = {};
+
+	if (p->flow.ipv4) {
+		tuple.ipv4.saddr = p->flow.source.word[1] >> 32;
+		tuple.ipv4.daddr = address->word[1] >> 32;
+		tuple.ipv4.sport = p->flow.ports;
+		tuple.ipv4.dport = port;
+		return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	address_store(tuple.ipv6.saddr, &p->flow.source);
+	address_store(tuple.ipv6.daddr, address);
+	tuple.ipv6.sport = p->flow.ports;
+	tuple.ipv6.dport = port;
+	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+}
+
+/*
+ * Gives a SYN to a listener of Multipath TCP, which does not belong into maps of sockets, unless
+ * the connection has begun already.
+ */
+static __always_inline void listener_assign(struct __sk_buff *skb, const struct packet *p,
+					    const struct target_key *key, struct bpf_sock *listener)
+{
+	struct bpf_sock *begun = socket_at(skb, p, &key->address, key->port);
+
+	if (begun)
+		bpf_sk_release(begun);
+	else
+		bpf_sk_assign(skb, listener, 0);
+}
+
+static __always_inline void listener_find(struct __sk_buff *skb, const struct packet *p,
+					  const struct target_key *key, const struct target *target)
+{
+	struct bpf_sock *sk = socket_at(skb, p, &target->address, target->port), *known;
+
+	if (!sk)
+		return;
+	if (sk->state == TCP_STATE_LISTEN) {
+		known = bpf_map_lookup_elem(&target_listeners, key);
+		if (known != sk && (bpf_skc_to_mptcp_sock(sk) ||
+				    bpf_map_update_elem(&target_listeners, key, sk, BPF_ANY)))
+			listener_assign(skb, p, key, sk);
+		if (known)
+			bpf_sk_release(known);
+	}
+	bpf_sk_release(sk);
+}
+
+/* ===== Programs ===== */
+
+SEC("tc")
+int target_arrive(struct __sk_buff *skb)
+{
+	struct target_key key = {};
+	struct packet p = {};
+	struct target *target;
+
+	if (!segment_parse(skb, &p))
+		return TC_ACT_UNSPEC;
+	key.address = p.flow.destination;
+	key.port = p.flow.ports >> 16;
+	key.protocol = p.flow.protocol;
+	key.ipv4 = p.flow.ipv4;
+	target = bpf_map_lookup_elem(&targets, &key);
+	if (!target)
+		return TC_ACT_UNSPEC;
+	if (p.flow.protocol == IPPROTO_UDP)
+		port_replace(skb, &p, offsetof(struct udphdr, dest), key.port, target->port);
+	else if (is_first_syn(&p))
+		listener_find(skb, &p, &key, target);
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int target_leave(struct __sk_buff *skb)
+{
+	struct target_key key = {};
+	struct packet p = {};
+	__u16 *port;
+
+	if (!segment_parse(skb, &p) || p.flow.protocol != IPPROTO_UDP)
+		return TC_ACT_UNSPEC;
+	key.address = p.flow.source;
+	key.port = p.flow.ports;
+	key.protocol = p.flow.protocol;
+	key.ipv4 = p.flow.ipv4;
+	port = bpf_map_lookup_elem(&target_sources, &key);
+	if (port)
+		port_replace(skb, &p, offsetof(struct udphdr, source), key.port, *port);
+	return TC_ACT_UNSPEC;
+}
+
+SEC("sk_lookup")
+int target_lookup(struct bpf_sk_lookup *ctx)
+{
+	struct target_key key = {
+		.protocol = ctx->protocol,
+		.port = bpf_htons(ctx->local_port),
+		.ipv4 = ctx->family == AF_INET,
+	};
+	struct target *target;
+	struct bpf_sock *sk;
+
+	if (ctx->protocol != IPPROTO_TCP)
+		return SK_PASS;
+	if (key.ipv4) {
+		key.address = address_from_ipv4(ctx->local_ip4);
+	} else {
+		__u32 *word = (__u32 *)&key.address;
+
+		word[0] = ctx->local_ip6[0];
+		word[1] = ctx->local_ip6[1];
+		word[2] = ctx->local_ip6[2];
+		word[3] = ctx->local_ip6[3];
+	}
+	target = bpf_map_lookup_elem(&targets, &key);
+	if (!target)
+		return SK_PASS;
+	sk = bpf_map_lookup_elem(&target_listeners, &key);
+	if (!sk)
+		return SK_PASS;
+	if (sk->src_port == bpf_ntohs(target->port))
+		bpf_sk_assign(ctx, sk, 0); /* if it fails, nobody listens for the packet */
+	bpf_sk_release(sk);
+	return SK_PASS;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

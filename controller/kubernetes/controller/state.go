@@ -140,6 +140,15 @@ func (s *state) begin(ctx context.Context) error {
 	if err := s.readPools(ctx); err != nil {
 		return err
 	}
+	// A backend that is left out even once is new when it comes again, and of one that drains the
+	// connections are lost.
+	var nodes v1alpha1.HostList
+	if err := s.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("list Hosts: %w", err)
+	}
+	for i := range nodes.Items {
+		s.hosts.set(nodes.Items[i].Name, &nodes.Items[i].Status)
+	}
 	claims, err := s.claims(ctx)
 	if err != nil {
 		return err

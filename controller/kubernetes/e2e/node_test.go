@@ -24,8 +24,10 @@ func (w *world) testNodeRestarts(node *process, pods []*pod) {
 	seen := w.watchHost("node1")
 	node.stop(syscall.SIGTERM)
 	gone, left := pods[3], pods[:3]
-	gone.kill()
 	w.slices("web", 8080, ready(left...))
+	w.eventually("edges do not send to the pod any more", 10*time.Second,
+		func() bool { return w.backends("web") == len(left) })
+	gone.kill()
 	for _, url := range w.urls("web") {
 		if _, err := w.getWithin(url, "5"); err != nil {
 			w.t.Errorf("without a daemon: %v", err)

@@ -30,6 +30,7 @@ type pod struct {
 	ns     *linux.Netns
 	group  *linux.Cgroup
 	cmd    *exec.Cmd
+	env    []string
 	ended  chan struct{}
 }
 
@@ -96,6 +97,7 @@ func quiet() error {
 func (p *pod) run(program string, args ...string) {
 	p.w.t.Helper()
 	p.cmd = exec.Command(program, args...)
+	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(p.w.t, linux.Start(p.cmd, p.ns, p.group))
 	p.ended = make(chan struct{})

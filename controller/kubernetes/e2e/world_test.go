@@ -62,6 +62,10 @@ func build(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(webName); name != "" {
+		runWeb(name)
+		return
+	}
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
 	if programs.sextant != "" {
@@ -78,6 +82,7 @@ type world struct {
 	lab     *lab.Lab
 	scheme  *runtime.Scheme
 	serial  int
+	agents  map[string]*api.Client // of edges
 }
 
 const labText = `
@@ -142,7 +147,7 @@ func newWorld(t *testing.T) *world {
 	}
 	kubetest.Programs(t)
 	build(t)
-	w := &world{t: t, scheme: runtime.NewScheme()}
+	w := &world{t: t, agents: map[string]*api.Client{}, scheme: runtime.NewScheme()}
 	dir := t.TempDir()
 	authority := southboundtest.NewAuthority(t, dir)
 	leaf := authority.Leaf(t, "edge", netip.MustParseAddr("fd00:5e::e1"),

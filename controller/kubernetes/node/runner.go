@@ -73,6 +73,11 @@ func (r *runner) wiringFile() string { return filepath.Join(r.dirOf(r.pod.UID), 
 func (r *runner) wire(p Pod) error {
 	before := r.wiring
 	w := wiringOf(p, r.Locator)
+	on, err := forwards(r.ns)
+	if err != nil {
+		return err
+	}
+	w.Forwards = before.Forwards || !on
 	text, err := json.Marshal(w.and(before))
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ const routeProtocol = 83
 // wiring is what a pod has beside its agent: its virtual addresses, and routes to its SIDs.
 type wiring struct {
 	VIPs, SIDs []netip.Addr
+	// Forwards says that the pod passed no packets on before it was wired.
+	Forwards bool
 }
 
 func wiringOf(p Pod, locator netip.Prefix) (w wiring) {
@@ -34,7 +36,8 @@ func wiringOf(p Pod, locator netip.Prefix) (w wiring) {
 
 // and is both together.
 func (w wiring) and(other wiring) wiring {
-	return wiring{slices.Concat(w.VIPs, other.VIPs), slices.Concat(w.SIDs, other.SIDs)}
+	return wiring{slices.Concat(w.VIPs, other.VIPs), slices.Concat(w.SIDs, other.SIDs),
+		w.Forwards || other.Forwards}
 }
 
 // wire gives a pod's loopback interface the virtual addresses, which its sockets then accept, and
@@ -54,14 +57,11 @@ func (w wiring) wire(p Pod, ns *linux.Netns, locator netip.Prefix, before wiring
 	if err := hold(handle, before.VIPs, w.VIPs); err != nil {
 		return "", err
 	}
-	if peer := link.Attrs().ParentIndex; peer > 0 {
-		// What the pod passes on is sent by its program, which a veth without NAPI at its other
-		// end would drop.
-		if other, err := netlink.LinkByIndex(peer); err == nil && other.Type() == "veth" {
-			if err := linux.SetOffload(other.Attrs().Name, linux.GRO, true); err != nil {
-				return "", err
-			}
-		}
+	if err := ns.Do(func() error { return forward(iface, true) }); err != nil {
+		return "", err
+	}
+	if err := receive(link.Attrs().ParentIndex); err != nil {
+		return "", err
 	}
 	for _, a := range p.Addresses {
 		if err := routeTo(SIDOf(locator, a), a, gateway); err != nil {
@@ -70,6 +70,24 @@ func (w wiring) wire(p Pod, ns *linux.Netns, locator netip.Prefix, before wiring
 	}
 	return iface, unroute(slices.DeleteFunc(slices.Clone(before.SIDs),
 		func(sid netip.Addr) bool { return slices.Contains(w.SIDs, sid) }))
+}
+
+// receive lets the node's end of a pod's veth take what the pod's program sends back, candidates'
+// packets that it passes on: a veth without an XDP program drops it, whatever its offloads are.
+func receive(peer int) error {
+	other, err := netlink.LinkByIndex(peer)
+	if peer == 0 || err != nil || other.Type() != "veth" {
+		return nil // not a veth of this namespace: its driver receives what is sent to it
+	}
+	if x := other.Attrs().Xdp; x != nil && x.Attached {
+		return nil
+	}
+	pass, err := linux.LoadXDPPass()
+	if err != nil {
+		return err
+	}
+	defer pass.Close()
+	return linux.AttachXDP(other.Attrs().Name, pass)
 }
 
 // interfaceOf finds the interface that has a pod's addresses, and its link-local address.
@@ -169,7 +187,40 @@ func unwire(w wiring, ns *linux.Netns) error {
 		return errors.Join(all, err)
 	}
 	defer handle.Close()
+	if w.Forwards {
+		all = errors.Join(all, ns.Do(func() error { return forward("lo", false) }))
+	}
 	return errors.Join(all, hold(handle, w.VIPs, nil))
+}
+
+// forward lets this network namespace pass packets of others on, as a candidate does that is not
+// whom they are for, or no longer. Router advertisements are heeded as before.
+func forward(iface string, on bool) error {
+	const forwarding = "net.ipv6.conf.all.forwarding"
+	was, err := linux.ReadSysctl(forwarding)
+	if err != nil || (was != "0") == on {
+		return err
+	}
+	if !on {
+		return linux.WriteSysctl(forwarding, "0")
+	}
+	advertised := "net.ipv6.conf." + iface + ".accept_ra"
+	if heeds, err := linux.ReadSysctl(advertised); err == nil && heeds == "1" {
+		if err := linux.WriteSysctl(advertised, "2"); err != nil {
+			return err
+		}
+	}
+	return linux.WriteSysctl(forwarding, "1")
+}
+
+// forwards reports whether a network namespace passes packets on.
+func forwards(ns *linux.Netns) (on bool, err error) {
+	err = ns.Do(func() error {
+		text, err := linux.ReadSysctl("net.ipv6.conf.all.forwarding")
+		on = text != "0"
+		return err
+	})
+	return on, err
 }
 
 // unroute removes our routes to SIDs.

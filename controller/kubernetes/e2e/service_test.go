@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sextant/linux"
@@ -92,6 +93,15 @@ func (w *world) testService() {
 		})
 		w.t.Logf("%s answers after %v", url, time.Since(begun))
 	}
+	w.eventually("events tell its addresses and edges", 10*time.Second, func() bool {
+		var list eventsv1.EventList
+		must(w.t, w.client.List(w.t.Context(), &list))
+		told := map[string]bool{}
+		for _, e := range list.Items {
+			told[e.Reason] = told[e.Reason] || e.Regarding.Name == "web"
+		}
+		return told["Assigned"] && told["Announced"]
+	})
 }
 
 // urls are those of a Service's addresses.

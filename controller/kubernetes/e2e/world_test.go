@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -17,7 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -183,7 +186,8 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
 	must(t, err)
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	w.apply("../deploy/namespace.yaml")
+	w.apply("../deploy/rbac.yaml")
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edges"},
 		Data: map[string][]byte{"token": []byte(secret), "ca.crt": ca}})
 	for i := 1; i <= 2; i++ {
@@ -247,6 +251,23 @@ func copyTo(to, from net.Conn) {
 	from.Close()
 }
 
+// apply creates the objects of a manifest.
+func (w *world) apply(file string) {
+	w.t.Helper()
+	text, err := os.ReadFile(file)
+	must(w.t, err)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if err == io.EOF {
+			return
+		}
+		must(w.t, err)
+		w.create(o)
+	}
+}
+
 func (w *world) create(o client.Object) {
 	w.t.Helper()
 	must(w.t, w.client.Create(w.t.Context(), o))
@@ -294,7 +315,8 @@ func (w *world) start(node, name, program string, args ...string) *process {
 func (w *world) startController() *process {
 	w.t.Helper()
 	return w.start("control", "controller", programs.kubernetes, "controller", "--kubeconfig",
-		w.cluster.Kubeconfig("controller", "127.0.0.1:6443", "admin"), "--namespace", namespace,
+		w.cluster.Kubeconfig("controller", "127.0.0.1:6443", "controller"),
+		"--namespace", namespace,
 		"--metrics", "127.0.0.1:8080", "--health", "127.0.0.1:8081", "--leader-elect=false")
 }
 
@@ -305,7 +327,7 @@ func (w *world) startNode(i int) *process {
 	must(w.t, os.WriteFile(template, []byte(nodeTemplate), 0o600))
 	return w.start(name, name, programs.kubernetes, "node", "--node", name, "--template", template,
 		"--sextant", programs.sextant, "--dir", filepath.Join(w.cluster.Dir, name),
-		"--kubeconfig", w.cluster.Kubeconfig(name, "[fd00:5e::9]:6443", "admin"))
+		"--kubeconfig", w.cluster.Kubeconfig(name, "[fd00:5e::9]:6443", "node"))
 }
 
 // logs shows what programs said.

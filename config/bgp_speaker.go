@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -18,8 +17,7 @@ const keysOfServices = "routeTarget routeDistinguisher onStop announce weight st
 // error is of type Errors.
 func ReadTopologySpeaker(section ast.Node) (*BGP, error) {
 	d := &decoder{name: "bgp", most: readBounds{maxBytes, maxValues},
-		lines:  strings.Split(section.String(), "\n"),
-		places: map[string]Place{}, anchors: map[string]ast.Node{}}
+		places: map[string]Place{"bgp": PlaceOf(first(section))}, anchors: map[string]ast.Node{}}
 	fields, b := objectOf(reflect.TypeFor[BGP](), keysOfServices, ""), fresh[BGP]()
 	value{d: d, path: "bgp", node: section}.object(fields, reflect.ValueOf(&b).Elem())
 	b.OnStop, b.Announce = Withdraw, AnnounceNothing

@@ -301,6 +301,8 @@ func TestParse(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("topology: x\npolicy: {name: sextant, expiry: 1s}\nlinks: [{from: a}]"))
+	f.Add([]byte("topology: bgp\nbgp: {asn: 1, routerID: 192.0.2.9, neighbors: [{address: ::1, " +
+		"asn: 1, families: [link-state]}]}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if c, err := Parse(text); err == nil {
 			if _, err := c.Policy.settings(); err != nil {

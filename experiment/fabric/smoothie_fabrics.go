@@ -62,7 +62,7 @@ func (f scarce) ofHosts(load float64) float64 {
 // find an empty fabric, are few.
 func (f scarce) scenario(load float64, takes time.Duration, quick bool) (*scenario.Scenario,
 	error) {
-	until, lasts := "140ms", "2s"
+	until, lasts := "140ms", "1s"
 	if quick {
 		until, lasts = "2ms", "40ms"
 	}

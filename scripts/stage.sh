@@ -30,6 +30,7 @@ program() {
 	put packaging/sextant.service usr/lib/systemd/system/sextant.service
 	put packaging/debian/default etc/default/sextant
 	put config/node.schema.json usr/share/sextant/node.schema.json
+	put agent/web/api.d.ts usr/share/sextant/api.d.ts
 	install -d -m 0755 "$stage/etc/sextant"
 	(cd packaging && find ansible -type f -exec install -D -m 0644 {} "$share/sextant/{}" \;)
 	put packaging/wireshark/sextant-telemetry.lua "$wireshark/sextant-telemetry.lua"

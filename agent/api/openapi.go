@@ -77,12 +77,16 @@ func (d describing) operation(e endpoint) object {
 }
 
 func (d describing) body(t reflect.Type) object {
-	media, schema := "application/json", object{"$ref": config.SchemaURI}
-	if t == of[config.Node]() { // a node file has a schema of its own
-		media = "application/yaml"
-	} else {
-		schema = d.schema(t)
+	if t != of[config.Node]() {
+		return content("application/json", d.schema(t))
 	}
+	// A node file has a schema of its own. It is named and not referred to: clients are made where
+	// nothing else is reachable.
+	return content("application/yaml", object{"type": "object", "title": "node file",
+		"externalDocs": object{"url": config.SchemaURI}})
+}
+
+func content(media string, schema object) object {
 	return object{"required": true, "content": object{media: object{"schema": schema}}}
 }
 

@@ -139,7 +139,17 @@ func TestBundleIsOfTheSource(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	node(t, "build.mjs", dir)
+	node(t, "build.mjs", dir, filepath.Join(dir, "api.d.ts"))
+	built, err := os.ReadFile(filepath.Join(dir, "api.d.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if committed, err := os.ReadFile("api.d.ts"); err != nil || !bytes.Equal(built, committed) {
+		t.Errorf("api.d.ts is not what the API's description says (%v); run: make web", err)
+	}
+	node(t, "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck",
+		"--allowImportingTsExtensions", "--moduleResolution", "bundler", "--module", "esnext",
+		"test/types.ts")
 	for name := range kinds {
 		built, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

@@ -9,7 +9,10 @@
  */
 #include "include/bench_driver.h"
 
+#include "include/address.h"
+
 #include <linux/ipv6.h>
+#include <linux/tcp.h>
 
 /* Whether the program under test leaves a note in front of the packet, which the next repeat would
  * find there. */
@@ -61,6 +64,32 @@ int bare(struct xdp_md *ctx)
 	outer[3] = bpf_cpu_to_be64(0xfcbbbb0000010002);
 	outer[4] = 0;
 	return XDP_TX;
+}
+
+/* What the host can not do without: the kernel's look-up of the socket of a TCP packet in one outer
+ * header, and nothing else. */
+SEC("xdp.frags")
+int socket_alone(struct xdp_md *ctx)
+{
+	struct bpf_sock_tuple tuple __attribute__((aligned(8))) = {};
+	void *inner = (void *)(long)ctx->data + ETH_HLEN + sizeof(struct ipv6hdr);
+	struct tcphdr *tcp = inner + sizeof(struct ipv6hdr);
+	struct address source, destination;
+	struct bpf_sock *sk;
+
+	if ((void *)(tcp + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	source = address_load(inner + __builtin_offsetof(struct ipv6hdr, saddr));
+	destination = address_load(inner + __builtin_offsetof(struct ipv6hdr, daddr));
+	address_store(tuple.ipv6.saddr, &source);
+	address_store(tuple.ipv6.daddr, &destination);
+	tuple.ipv6.sport = tcp->source;
+	tuple.ipv6.dport = tcp->dest;
+	sk = bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return XDP_ABORTED;
+	bpf_sk_release(sk);
+	return XDP_PASS;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

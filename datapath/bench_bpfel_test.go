@@ -16,12 +16,13 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	benchMapTarget      = "target"
-	benchProgBare       = "bare"
-	benchProgDrive      = "drive"
-	benchProgNothing    = "nothing"
-	benchVarDriver      = "driver"
-	benchVarLeavesNotes = "leaves_notes"
+	benchMapTarget       = "target"
+	benchProgBare        = "bare"
+	benchProgDrive       = "drive"
+	benchProgNothing     = "nothing"
+	benchProgSocketAlone = "socket_alone"
+	benchVarDriver       = "driver"
+	benchVarLeavesNotes  = "leaves_notes"
 )
 
 // loadBench returns the embedded CollectionSpec for bench.
@@ -66,9 +67,10 @@ type benchSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type benchProgramSpecs struct {
-	Bare    *ebpf.ProgramSpec `ebpf:"bare"`
-	Drive   *ebpf.ProgramSpec `ebpf:"drive"`
-	Nothing *ebpf.ProgramSpec `ebpf:"nothing"`
+	Bare        *ebpf.ProgramSpec `ebpf:"bare"`
+	Drive       *ebpf.ProgramSpec `ebpf:"drive"`
+	Nothing     *ebpf.ProgramSpec `ebpf:"nothing"`
+	SocketAlone *ebpf.ProgramSpec `ebpf:"socket_alone"`
 }
 
 // benchMapSpecs contains maps before they are loaded into the kernel.
@@ -127,9 +129,10 @@ type benchVariables struct {
 //
 // It can be passed to loadBenchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type benchPrograms struct {
-	Bare    *ebpf.Program `ebpf:"bare"`
-	Drive   *ebpf.Program `ebpf:"drive"`
-	Nothing *ebpf.Program `ebpf:"nothing"`
+	Bare        *ebpf.Program `ebpf:"bare"`
+	Drive       *ebpf.Program `ebpf:"drive"`
+	Nothing     *ebpf.Program `ebpf:"nothing"`
+	SocketAlone *ebpf.Program `ebpf:"socket_alone"`
 }
 
 func (p *benchPrograms) Close() error {
@@ -137,6 +140,7 @@ func (p *benchPrograms) Close() error {
 		p.Bare,
 		p.Drive,
 		p.Nothing,
+		p.SocketAlone,
 	)
 }
 

@@ -12,7 +12,7 @@ func BenchmarkPrograms(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)
 	driver := newBenchDriver(b, w.near)
-	rows := driver.programRows(b, w)
+	rows := append(driver.programRows(b, w), driver.floorRows(b)...)
 	other := startOther(b)
 	costs := make([]rowCosts, len(rows))
 	for pass := 0; pass < benchPassesMost() && !enough(costs); pass++ {
@@ -26,6 +26,17 @@ func BenchmarkPrograms(b *testing.B) {
 	if other == nil {
 		printLoads(b, w)
 	}
+}
+
+// floorRows are what the host's rows can not be below.
+func (d *benchDriver) floorRows(t testing.TB) []benchRow {
+	of := func(name string, connections int) benchRow {
+		return benchRow{name: "socket look-up alone, " + name, verdict: xdpPass,
+			program: d.Programs[benchProgSocketAlone],
+			frame:   benchOffered(t, benchACK(benchClientV6, hostVIPv6), connections)}
+	}
+	return chosenRows(t, []benchRow{of("1 connection of 10,000", 1),
+		of("1,000 connections of 10,000", 1000), of("10,000 connections", benchOpen)})
 }
 
 // allRows are those of edge and host.

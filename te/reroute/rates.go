@@ -183,8 +183,8 @@ func least(shares []float64, path, except []topology.Edge) float64 {
 // faster moves a flow whose rate is known to the path on which its share is the greatest, if it is
 // greater than on its own one. It is false if the rate is not known.
 func (d *Decider) faster(out *Decision) bool {
-	if d.rates == nil || len(out.Current.Path) == 0 {
-		return false
+	if d.rates == nil || len(out.Current.Path) == 0 || math.IsInf(out.Current.Weight.Value, 1) {
+		return false // a flow whose path is down leaves it for any other
 	}
 	f := d.rates.flows[out.Flow]
 	if f == nil {

@@ -98,7 +98,7 @@ class Codec:
         if not 0 <= length <= greatest:
             raise ValueError(f"length {length}: the fields hold 1 to {greatest} digits")
         self.radix, self.length, self.modulo = radix, length or greatest, modulo
-        self._tops = (1 << self.fields.bits) // radix**self.length
+        self._tops: int = (1 << self.fields.bits) // radix**self.length
         self.cipher = self._cipher(cipher, key)
         self._seed = mix(int.from_bytes(key[:8], "big") ^ mix(int.from_bytes(key[8:], "big")))
 

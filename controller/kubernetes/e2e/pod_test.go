@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -50,13 +51,30 @@ addr add 169.254.1.1/32 dev POD
 -n NS -6 route add default via fe80::1 dev eth0
 `
 
+// podsOfThisProcess is how the UIDs of all its pods begin.
+func podsOfThisProcess() string { return fmt.Sprintf("%08d-0000-4000-8000-", os.Getpid()) }
+
+// removePins removes what the agents of pods leave pinned, once nothing of the world runs any more.
+func removePins(t *testing.T) {
+	t.Helper()
+	bpffs, _, err := linux.BPFFS()
+	must(t, err)
+	for _, kind := range []string{"sextant/pod-", "sextant-kubernetes/"} {
+		left, err := filepath.Glob(filepath.Join(bpffs, kind+podsOfThisProcess()+"*"))
+		must(t, err)
+		for _, dir := range left {
+			must(t, os.RemoveAll(dir))
+		}
+	}
+}
+
 // newPod makes a pod on a node, without a process.
 func (w *world) newPod(node int) *pod {
 	w.t.Helper()
 	w.serial++
 	n := w.serial
 	p := &pod{w: w, name: fmt.Sprintf("web-%d", n), node: node,
-		uid: types.UID(fmt.Sprintf("%08d-0000-4000-8000-%012d", os.Getpid(), n)),
+		uid: types.UID(fmt.Sprintf("%s%012d", podsOfThisProcess(), n)),
 		v6:  netip.MustParseAddr(fmt.Sprintf("fd00:10:%d::%x", node, 0x100+n)),
 		v4:  netip.AddrFrom4([4]byte{10, 10, byte(node), byte(n)})}
 	var name string
@@ -66,14 +84,6 @@ func (w *world) newPod(node int) *pod {
 		return linuxtest.IP(strings.NewReplacer("POD", "pod"+fmt.Sprint(n), "NS", name,
 			"V6", p.v6.String(), "V4", p.v4.String()).Replace(podWiring))
 	}))
-	bpffs, _, err := linux.BPFFS()
-	must(w.t, err)
-	w.t.Cleanup(func() {
-		for _, dir := range []string{"sextant/pod-" + string(p.uid),
-			"sextant-kubernetes/" + string(p.uid)} {
-			must(w.t, os.RemoveAll(filepath.Join(bpffs, dir)))
-		}
-	})
 	host, err := w.lab.Node(fmt.Sprintf("node%d", node))
 	must(w.t, err)
 	p.group, err = linux.CreateCgroup(filepath.Join(host.Cgroup, "kubepods-pod"+

@@ -151,6 +151,7 @@ func newWorld(t *testing.T) *world {
 	kubetest.Programs(t)
 	build(t)
 	w := &world{t: t, agents: map[string]*api.Client{}, scheme: runtime.NewScheme()}
+	t.Cleanup(func() { removePins(t) }) // the first, so that it comes last
 	dir := t.TempDir()
 	authority := southboundtest.NewAuthority(t, dir)
 	leaf := authority.Leaf(t, "edge", netip.MustParseAddr("fd00:5e::e1"),

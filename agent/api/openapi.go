@@ -19,7 +19,7 @@ type object map[string]any
 
 // OpenAPI describes the API (OpenAPI 3.1), made from the table by which it is served.
 func OpenAPI(version string) object {
-	d := describing{schemas: object{}}
+	d := describing{schemas: object{}, settings: config.Settings()}
 	paths := object{}
 	for _, e := range endpoints() {
 		item, ok := paths[e.path].(object)
@@ -42,7 +42,10 @@ func OpenAPI(version string) object {
 }
 
 // describing collects the schemas of the types that are met, by their names.
-type describing struct{ schemas object }
+type describing struct {
+	schemas  object
+	settings []config.Setting
+}
 
 var pathParameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
@@ -192,12 +195,28 @@ func (d describing) fields(t reflect.Type, all object, required map[string]bool)
 			if name == "" {
 				name = f.Name
 			}
-			all[name] = d.schema(f.Type)
+			all[name] = d.oneOf(d.schema(f.Type), f.Tag.Get("setting"))
 			if !strings.Contains(options, "omit") {
 				required[name] = true
 			}
 		}
 	}
+}
+
+// oneOf adds the words that a setting of the node file may have.
+func (d describing) oneOf(schema object, path string) object {
+	i := slices.IndexFunc(d.settings, func(s config.Setting) bool { return s.Path == path })
+	if path == "" || i < 0 || len(d.settings[i].Words) == 0 {
+		return schema
+	}
+	into := schema
+	if items, list := schema["items"].(object); list {
+		into = items
+	}
+	if into["type"] == "string" {
+		into["enum"] = d.settings[i].Words
+	}
+	return schema
 }
 
 func (h handler) openAPI(*http.Request) (any, error) { return OpenAPI("1"), nil }

@@ -775,7 +775,8 @@ export interface components {
         BackendSpec: {
             agent?: string;
             sid?: string;
-            state?: string;
+            /** @enum {string} */
+            state?: "up" | "draining" | "down" | "maintenance";
             weight?: number;
         };
         CFLBCounters: {
@@ -860,17 +861,20 @@ export interface components {
             newConnections?: components["schemas"]["NewConnectionsSpec"];
             policy?: string;
             port?: number;
-            protocol?: string;
+            /** @enum {string} */
+            protocol?: "tcp" | "udp";
             returnHoldSeconds?: number;
             slowStartSeconds?: number;
-            table?: string;
+            /** @enum {string} */
+            table?: "rendezvous" | "exact" | "modulo";
             vip?: string;
         };
         DeclaredBackend: {
             agent?: string;
             name: string;
             sid?: string;
-            state?: string;
+            /** @enum {string} */
+            state?: "up" | "draining" | "down" | "maintenance";
             weight?: number;
         };
         DeclaredList: {
@@ -1374,10 +1378,12 @@ export interface components {
             newConnections?: components["schemas"]["NewConnectionsSpec"];
             policy?: string;
             port?: number;
-            protocol?: string;
+            /** @enum {string} */
+            protocol?: "tcp" | "udp";
             returnHoldSeconds?: number;
             slowStartSeconds?: number;
-            table?: string;
+            /** @enum {string} */
+            table?: "rendezvous" | "exact" | "modulo";
             vip?: string;
         };
         Status: {
@@ -1421,11 +1427,12 @@ export interface components {
             service?: string;
         };
         TelemetryWatchSpec: {
-            choice?: string;
+            /** @enum {string} */
+            choice?: "chance" | "turn";
             destination?: string;
             destinationPorts?: components["schemas"]["PortRange"];
             dscp?: number;
-            metadata?: string[];
+            metadata?: ("node" | "interfaces" | "latency" | "queue" | "ingress-time" | "egress-time" | "wide-interfaces" | "utilization")[];
             oneIn?: number;
             protocol?: number;
             service?: string;

@@ -7,5 +7,5 @@ export const names = (list: Services): string[] => list.items.map(service => ser
 // @ts-expect-error: a service has no such field
 export const none = (list: Services) => list.items.map(service => service.nonsense)
 export const drained: components['schemas']['BackendSpec'] = { state: 'draining' }
-// @ts-expect-error: a weight is a number
-export const wrong: components['schemas']['BackendSpec'] = { weight: 'two' }
+// @ts-expect-error: no such state
+export const wrong: components['schemas']['BackendSpec'] = { state: 'asleep' }

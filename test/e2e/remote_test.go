@@ -82,6 +82,7 @@ func TestRemoteAPI(t *testing.T) {
 			t.Errorf("%v by %q: %s, not %s", step.args, step.role, got, step.want)
 		}
 	}
+	checkPython(t, a, filepath.Join(dir, "ca.pem"), token)
 	client := a.client("edge")
 	history, err := client.History(t.Context())
 	must(t, err)
@@ -107,6 +108,37 @@ func TestRemoteAPI(t *testing.T) {
 		t.Errorf("the socket beside clients that say nothing: %v", err)
 	}
 	checkMetricsPort(t, a)
+}
+
+// pythonCalls asks as a reader and as an operator, with what a token may not and a word that is none.
+const pythonCalls = `
+import sys
+from sextant import Agent, APIError
+
+ca, reader, operator = sys.argv[1:]
+for token in reader, operator:
+    agent = Agent(address="[fd00:5e::e1]:9479", token=token, ca=ca)
+    print(agent.status()["node"], sorted(b["name"] for b in agent.backends("web"))[0])
+    for state in "asleep", "up":
+        try:
+            changes = agent.put_backend("web", "web1", {"state": state})
+            print([(c["from"], c["to"]) for c in changes["items"]])
+        except APIError as error:
+            print(error.status, error.code)
+`
+
+// checkPython has the Python package of this tree ask the edge over TLS.
+func checkPython(t *testing.T, a *agents, ca string, token map[api.Permission]string) {
+	t.Helper()
+	folder, err := filepath.Abs("../../python")
+	must(t, err)
+	got := string(a.on("router", "env", "PYTHONPATH="+folder, "python3", "-c", pythonCalls, ca,
+		token[api.Read], token[api.Operate]))
+	const want = "edge web1\n403 forbidden\n403 forbidden\n" +
+		"edge web1\n400 invalid\n[('draining', 'up')]\n"
+	if got != want {
+		t.Errorf("the Python client printed %q, not %q", got, want)
+	}
 }
 
 // checkMetricsPort asks the metrics port of an edge for what it has, and for what it must not have:

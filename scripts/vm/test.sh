@@ -5,7 +5,7 @@
 #
 #   scripts/vm/test.sh [SUITE...]     the default is the oldest and the newest: bookworm bookworm-backports
 #
-# VM_TESTS names the parts: linux doctor datapath lab frr router; and bench, which prints what ways to a VRF's sockets cost.
+# VM_TESTS names the parts: linux doctor datapath telemetry lab frr router; and bench, which prints what ways to a VRF's sockets cost.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,11 +16,11 @@ job=$(mktemp -d)
 trap 'rm -rf "$job"' EXIT
 mkdir "$job/src"
 cp -r --parents agent/doctor datapath linux examples scripts/vm "$job/src/"
-for package in linux agent/doctor datapath; do
+for package in linux agent/doctor datapath test/e2e; do
 	go test -c -o "$job/${package##*/}.test" "./$package"
 done
 go build -trimpath -o "$job/sextant" ./cmd/sextant
-printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "${VM_TESTS:-linux doctor datapath lab frr router}" >"$job/run.sh"
+printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "${VM_TESTS:-linux doctor datapath telemetry lab frr router}" >"$job/run.sh"
 status=0
 for suite in "${suites[@]}"; do
 	scripts/vm/run.sh "$suite" "$job" || status=1

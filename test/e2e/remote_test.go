@@ -110,7 +110,8 @@ func TestRemoteAPI(t *testing.T) {
 	checkMetricsPort(t, a)
 }
 
-// pythonCalls asks as a reader and as an operator, with what a token may not and a word that is none.
+// pythonCalls asks as a reader and as an operator: for what a token may not, and with a word that
+// is none.
 const pythonCalls = `
 import sys
 from sextant import Agent, APIError

@@ -15,7 +15,7 @@ suites=("$@")
 job=$(mktemp -d)
 trap 'rm -rf "$job"' EXIT
 mkdir "$job/src"
-cp -r --parents agent/doctor datapath linux examples scripts/vm "$job/src/"
+cp -r --parents agent/doctor datapath linux examples scripts/vm test/e2e/testdata "$job/src/"
 for package in linux agent/doctor datapath test/e2e; do
 	go test -c -o "$job/${package##*/}.test" "./$package"
 done

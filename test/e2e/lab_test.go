@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -31,10 +32,14 @@ func needsRoot(t *testing.T) {
 	}
 }
 
+var readyWithin = flag.Duration("lab.ready", 0,
+	"how long a process of a lab may take to be ready, for slow machines (default 10s)")
+
 // bringUp brings a lab up until the end of the test, and tells of events on the way.
 func bringUp(t *testing.T, spec *lab.Spec, events func(lab.Event)) *lab.Lab {
 	t.Helper()
-	l, err := lab.Up(t.Context(), spec, lab.Options{Events: events})
+	l, err := lab.Up(t.Context(), spec, lab.Options{Events: events,
+		ReadyTimeout: *readyWithin})
 	must(t, err)
 	t.Cleanup(func() {
 		if err := lab.Down(spec.Name, nil); err != nil {

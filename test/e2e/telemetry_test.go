@@ -300,7 +300,7 @@ func checkReports(events *datapath.TelemetryEvents) error {
 		}
 		samples := md.AppendSamples(nil, 0)
 		if len(samples) != 2 || samples[0].Node != 1 || samples[1].Node != 2 ||
-			samples[1].Known&telemetry.FieldQueue == 0 {
+			(samples[1].Known&telemetry.FieldQueue != 0) != datapath.KnowsQueues() {
 			return fmt.Errorf("reported %+v", samples)
 		}
 	}

@@ -66,6 +66,7 @@ func removePins(t *testing.T) {
 			must(t, os.RemoveAll(dir))
 		}
 	}
+	_ = os.Remove(filepath.Join(bpffs, "sextant-kubernetes")) // another run may have pins there
 }
 
 // newPod makes a pod on a node, without a process.

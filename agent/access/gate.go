@@ -216,14 +216,14 @@ func (g *Gate) serve(next http.Handler, w http.ResponseWriter, r *http.Request, 
 	}
 	by := fmt.Sprintf("token %s (%s)", token.Label, r.RemoteAddr)
 	access := api.NewAccess(token.Role)
-	answer := &answered{ResponseWriter: w, status: http.StatusOK}
+	answer := api.StatusOf(w)
 	next.ServeHTTP(answer, r.WithContext(api.WithAccess(api.WithCaller(ctx, by), access)))
 	switch {
-	case answer.status == http.StatusForbidden:
+	case answer.Status == http.StatusForbidden:
 		g.refuse(r, NotPermitted, token.Label)
 	case access.Needed() != "" && access.Needed() != api.Read:
 		g.log.Info("API request", "by", by, "role", token.Role, "method", r.Method, "path",
-			r.URL.Path, "query", r.URL.RawQuery, "status", answer.status)
+			r.URL.Path, "query", r.URL.RawQuery, "status", answer.Status)
 	}
 }
 
@@ -275,18 +275,3 @@ func (g *Gate) Refusals() map[Reason]uint64 {
 	}
 	return counts
 }
-
-// answered remembers the status of an answer.
-type answered struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader is http.ResponseWriter.
-func (a *answered) WriteHeader(status int) {
-	a.status = status
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is what http.ResponseController looks for.
-func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }

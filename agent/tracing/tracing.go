@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
-	api "go.opentelemetry.io/otel/trace"
+	otelapi "go.opentelemetry.io/otel/trace"
+
+	"sextant/agent/api"
 )
 
 // Variables name where traces go: an OTLP collector's base URL, or the URL for traces
@@ -32,7 +35,7 @@ const (
 )
 
 // tracer is nil while tracing is off.
-var tracer atomic.Pointer[api.Tracer]
+var tracer atomic.Pointer[otelapi.Tracer]
 
 // Process is what traces say of the process that they come from.
 type Process struct {
@@ -91,38 +94,24 @@ func Handler(next http.Handler) http.Handler {
 		}
 		ctx := propagation.TraceContext{}.Extract(r.Context(),
 			propagation.HeaderCarrier(r.Header))
-		ctx, span := (*t).Start(ctx, r.Method, api.WithSpanKind(api.SpanKindServer),
-			api.WithAttributes(attribute.String("http.request.method", r.Method),
+		ctx, span := (*t).Start(ctx, r.Method, otelapi.WithSpanKind(otelapi.SpanKindServer),
+			otelapi.WithAttributes(attribute.String("http.request.method", r.Method),
 				attribute.String("url.path", r.URL.Path)))
 		defer span.End()
 		r = r.WithContext(ctx)
-		answer := &status{ResponseWriter: w, code: http.StatusOK}
+		answer := api.StatusOf(w)
 		next.ServeHTTP(answer, r)
-		if r.Pattern != "" { // the route, without the names of objects
-			span.SetName(r.Pattern)
-			span.SetAttributes(attribute.String("http.route", r.Pattern))
+		// the route has no names of objects; a pattern may have the method in front
+		if route := r.Pattern[strings.IndexByte(r.Pattern, ' ')+1:]; route != "" {
+			span.SetName(r.Method + " " + route)
+			span.SetAttributes(attribute.String("http.route", route))
 		}
-		span.SetAttributes(attribute.Int("http.response.status_code", answer.code))
-		if answer.code >= http.StatusInternalServerError {
-			span.SetStatus(codes.Error, http.StatusText(answer.code))
+		span.SetAttributes(attribute.Int("http.response.status_code", answer.Status))
+		if answer.Status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(answer.Status))
 		}
 	})
 }
-
-// status remembers the status of an answer.
-type status struct {
-	http.ResponseWriter
-	code int
-}
-
-// WriteHeader is http.ResponseWriter.
-func (s *status) WriteHeader(code int) {
-	s.code = code
-	s.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap is for http.ResponseController: streams are flushed.
-func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // Step does a step of an action, as a span of its trace. A nil context is of an action that nobody
 // asked for, and is not traced.
@@ -153,7 +142,7 @@ func Record(name string, begun time.Time, pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		said = append(said, attribute.String(pairs[i], pairs[i+1]))
 	}
-	_, span := (*t).Start(context.Background(), name, api.WithTimestamp(begun),
-		api.WithAttributes(said...))
+	_, span := (*t).Start(context.Background(), name, otelapi.WithTimestamp(begun),
+		otelapi.WithAttributes(said...))
 	span.End()
 }

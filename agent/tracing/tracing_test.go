@@ -92,7 +92,7 @@ func TestTraces(t *testing.T) {
 	tracing.Record("reroute", time.Now().Add(-time.Second), "flow", "a")
 	stop()
 	got := spans()
-	put, commit, reroute := named(got, "/v1/services/{name}"), named(got, "commit"),
+	put, commit, reroute := named(got, "PUT /v1/services/{name}"), named(got, "commit"),
 		named(got, "reroute")
 	switch {
 	case len(got) != 4: // the step of the GET is a trace of its own
@@ -117,7 +117,7 @@ func TestFaultIsTraced(t *testing.T) {
 	request(http.MethodPost, errors.New("the verifier refused"))
 	stop()
 	got := spans()
-	post, commit := named(got, "/v1/services/{name}"), named(got, "commit")
+	post, commit := named(got, "POST /v1/services/{name}"), named(got, "commit")
 	if post.Status.GetCode() != otlp.Status_STATUS_CODE_ERROR ||
 		commit.Status.GetMessage() != "the verifier refused" {
 		t.Errorf("%v, %v", post, commit)

@@ -73,14 +73,19 @@ func (k *Keeper) stop() {
 
 // mark says that services have changed.
 func (k *Keeper) mark(names []string) {
-	k.mu.Lock()
-	for _, name := range names {
-		k.dirty[name] = true
-	}
-	k.mu.Unlock()
+	k.add(names)
 	select {
 	case k.wake <- struct{}{}:
 	default:
+	}
+}
+
+// add has services be told to the agent the next time.
+func (k *Keeper) add(names []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, name := range names {
+		k.dirty[name] = true
 	}
 }
 
@@ -107,9 +112,7 @@ func (k *Keeper) run(ctx context.Context) {
 		case <-k.wake:
 		case <-again:
 		case <-ticker.C:
-			k.mu.Lock()
-			k.known = false
-			k.mu.Unlock()
+			k.forget()
 		}
 	}
 }
@@ -159,14 +162,13 @@ func (k *Keeper) converge(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		k.mark(names)
-		var refused *api.Error
-		if errors.As(err, &refused) && refused.Code == api.Stale {
-			k.forget()
-			continue // another client has changed it
-		}
+		k.add(names) // without waking itself, so that the caller's wait holds
 		k.forget()
-		return err
+		var refused *api.Error
+		if !errors.As(err, &refused) || refused.Code != api.Stale {
+			return err
+		}
+		// Another client has changed it.
 	}
 }
 

@@ -38,11 +38,13 @@ edge:
 // agent is the API of an agent whose configuration is real; it fails, and is changed by an
 // operator, as a test says.
 type agent struct {
-	mu     sync.Mutex
-	node   *config.Node
-	fails  func() bool
-	edits  int // by the operator
-	writes int
+	mu    sync.Mutex
+	node  *config.Node
+	fails func() bool
+	// refuses says why a change is refused, if it is
+	refuses func() error
+	edits   int // by the operator
+	writes  int
 }
 
 var errAway = errors.New("no answer")
@@ -52,7 +54,8 @@ func newAgent(t *testing.T) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &agent{node: node, fails: func() bool { return false }}
+	return &agent{node: node, fails: func() bool { return false },
+		refuses: func() error { return nil }}
 }
 
 func (a *agent) print() string { return fmt.Sprintf("%p %d", a.node, a.edits) }
@@ -83,6 +86,9 @@ func (a *agent) Declare(_ context.Context, d api.Declaration) (api.DeclarationMa
 	defer a.mu.Unlock()
 	if a.fails() {
 		return api.DeclarationMade{}, errAway
+	}
+	if err := a.refuses(); err != nil {
+		return api.DeclarationMade{}, err
 	}
 	if d.Fingerprint != a.print() {
 		return api.DeclarationMade{}, &api.Error{Code: api.Stale, Message: "another runs"}
@@ -254,6 +260,30 @@ func TestNothingTwice(t *testing.T) {
 		}
 		if a.writes != 1 {
 			t.Errorf("the agent was changed %d times, want once", a.writes)
+		}
+	})
+}
+
+// An agent that answers and takes no change, as with a token that may only read, is asked less and
+// less often.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		asked := 0
+		a.refuses = func() error {
+			if asked++; asked > 1000 {
+				return nil // else this test would not end
+			}
+			return &api.Error{Code: api.Forbidden, Message: "the token may only read"}
+		}
+		b := edges.NewBoard("k8s", func(string) {})
+		b.Post("o", []plan.Result{result("k8s.o", 1, 3)})
+		b.Set("edge1", a, "", func(edges.Report) {})
+		b.Whole()
+		time.Sleep(time.Minute)
+		b.Stop()
+		if asked < 2 || asked > 20 { // 100 ms, doubled up to 5 s
+			t.Errorf("within a minute the agent was asked %d times for a change", asked)
 		}
 	})
 }

@@ -10,8 +10,8 @@ type Declared struct {
 	Backends    []DeclaredBackend // all there are
 }
 
-// DeclaredBackend is a backend of a Declared service. It says all of it: what is nil has its
-// default.
+// DeclaredBackend is a backend of a Declared service. What is nil has its default; what can't be
+// said, such as the backend's site, stays as it is.
 type DeclaredBackend struct {
 	Name string
 	BackendChange
@@ -56,14 +56,19 @@ func (d Declared) on(s *Service) error {
 	if d.MaxBackends != nil {
 		s.MaxBackends = *d.MaxBackends
 	}
+	before := map[string]Backend{}
+	for _, b := range s.Backends {
+		before[b.Name] = b
+	}
 	s.Backends = make([]Backend, len(d.Backends))
 	for i, b := range d.Backends {
 		if err := needs(b.SID != nil, "sid of backend "+b.Name); err != nil {
 			return err
 		}
-		s.Backends[i] = fresh[Backend]()
-		s.Backends[i].Name = b.Name
-		setAll(&s.Backends[i], b.BackendChange)
+		old, next := before[b.Name], fresh[Backend]()
+		next.Name, next.Path, next.Node, next.Site = b.Name, old.Path, old.Node, old.Site
+		setAll(&next, b.BackendChange)
+		s.Backends[i] = next
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ edge:
       depth: 4
       newConnections: {rate: 100, burst: 10}
       check: {kind: tcp}
-      backends: [{name: web1, sid: "fcbb:bb00:1::", weight: 3, state: draining}, {name: web2, sid: "fcbb:bb00:2::"}]
+      backends: [{name: web1, sid: "fcbb:bb00:1::", weight: 3, state: draining, site: a}, {name: web2, sid: "fcbb:bb00:2::"}]
     - {name: dns, vip: 2001:db8:80::53, port: any, protocol: udp}
 `
 

@@ -17,7 +17,8 @@ type Declared struct {
 	Backends    []DeclaredBackend `json:"backends"`
 }
 
-// DeclaredBackend is a backend of a Declared service. What is left out has its default.
+// DeclaredBackend is a backend of a Declared service. What is left out has its default; what can't
+// be said here, such as its site, stays as it is.
 type DeclaredBackend struct {
 	Name string `json:"name"`
 	BackendSpec

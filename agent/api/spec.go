@@ -111,7 +111,7 @@ func duration(seconds *float64) *time.Duration {
 	if seconds == nil {
 		return nil
 	}
-	d := time.Duration(*seconds * float64(time.Second))
+	d := time.Duration(math.Round(*seconds * float64(time.Second)))
 	return &d
 }
 

@@ -79,9 +79,9 @@ func (r services) serve(ctx context.Context, owner string, s *corev1.Service) er
 	told, refused := plan.Admit(s)
 	_, wrong := plan.OptionsOf(s.Annotations)
 	r.sayAll(owner, "told", s, append(told, wrong...))
-	c := claimOf(s)
+	c, wrongWish := claimOf(s)
 	if refused == nil {
-		c.Wished, refused = plan.Wished(s.Annotations)
+		refused = wrongWish
 	}
 	if refused != nil {
 		r.say(owner, "admit", s, corev1.EventTypeWarning, refused.Reason, refused.Text)
@@ -222,14 +222,14 @@ func texts(addresses []netip.Addr) string {
 	return strings.Join(list, ", ")
 }
 
-// claimOf is what a Service claims, but for addresses that it wishes.
-func claimOf(s *corev1.Service) address.Claim {
+// claimOf is what a Service claims, and what is wrong with the addresses that it wishes.
+func claimOf(s *corev1.Service) (c address.Claim, refused *plan.Refusal) {
 	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
-	c := address.Claim{Owner: ofService + key.String(), Namespace: s.Namespace, Labels: s.Labels,
+	c = address.Claim{Owner: ofService + key.String(), Namespace: s.Namespace, Labels: s.Labels,
 		Pool: s.Annotations[plan.AnnotationPool], Key: s.Annotations[plan.AnnotationSharingKey],
 		Require: s.Spec.IPFamilyPolicy != nil &&
 			*s.Spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack}
-	c.Wished, _ = plan.Wished(s.Annotations)
+	c.Wished, refused = plan.Wished(s.Annotations)
 	for _, f := range plan.Families(s) {
 		c.V4 = c.V4 || f == corev1.IPv4Protocol
 		c.V6 = c.V6 || f == corev1.IPv6Protocol
@@ -245,5 +245,5 @@ func claimOf(s *corev1.Service) address.Claim {
 			c.Held = append(c.Held, a)
 		}
 	}
-	return c
+	return c, refused
 }

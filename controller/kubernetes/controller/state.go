@@ -181,7 +181,8 @@ func (s *state) claims(ctx context.Context) ([]address.Claim, error) {
 	for i := range services.Items {
 		one := &services.Items[i]
 		if plan.Ours(one, s.Class, s.DefaultClass) && one.DeletionTimestamp == nil {
-			list = append(list, aged{claimOf(one), one.CreationTimestamp})
+			c, _ := claimOf(one) // a wrong wish is told when the Service's turn comes
+			list = append(list, aged{c, one.CreationTimestamp})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b aged) int {

@@ -42,7 +42,7 @@ type Where func(node string, pod netip.Addr, e config.Endpoint) (sid netip.Addr,
 // stateOf maps the conditions of an endpoint: nil is true for ready and serving, false for
 // terminating. What serves but is not ready gets nothing new, and keeps its connections; a pod that
 // does not serve is left as one that was never there, unless it terminates.
-func stateOf(c discoveryv1.EndpointConditions) (config.BackendState, bool) {
+func stateOf(c discoveryv1.EndpointConditions) config.BackendState {
 	ready := c.Ready == nil || *c.Ready
 	serving := ready
 	if c.Serving != nil {
@@ -51,11 +51,11 @@ func stateOf(c discoveryv1.EndpointConditions) (config.BackendState, bool) {
 	terminating := c.Terminating != nil && *c.Terminating
 	switch {
 	case serving && !terminating && ready:
-		return config.Up, true
+		return config.Up
 	case serving || terminating:
-		return config.Draining, true
+		return config.Draining
 	}
-	return config.Down, false
+	return config.Down
 }
 
 // weightOf is the weight of a slice's endpoints, and what is wrong with how it is written.
@@ -146,7 +146,7 @@ func endpointOf(e discoveryv1.Endpoint, v6 bool) (one Endpoint, fault string) {
 		return one, fmt.Sprintf("address %q of an endpoint", e.Addresses[0])
 	}
 	one = Endpoint{Name: address.String(), Address: address}
-	one.State, _ = stateOf(e.Conditions)
+	one.State = stateOf(e.Conditions)
 	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" && e.TargetRef.Name != "" {
 		one.Name = e.TargetRef.Name
 	}

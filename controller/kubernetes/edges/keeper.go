@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -126,10 +128,9 @@ func (k *Keeper) told(err error) {
 		k.trouble = err.Error()
 	}
 	r := Report{Services: len(k.has), Waiting: len(k.dirty) + len(k.refused), Trouble: k.trouble}
-	for name, why := range k.refused {
-		if r.Trouble == "" {
-			r.Trouble = fmt.Sprintf("%s: %s", name, why)
-		}
+	if err == nil && len(k.refused) > 0 { // always the same one of several, or each would be news
+		name := slices.Min(slices.Collect(maps.Keys(k.refused)))
+		r.Trouble = fmt.Sprintf("%s: %s", name, k.refused[name])
 	}
 	changed := (before == "") != (k.trouble == "")
 	k.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -222,16 +223,18 @@ func TestRefusedAlone(t *testing.T) {
 		for i := range 50 {
 			b.Post(fmt.Sprint(i), []plan.Result{result(fmt.Sprint("k8s.", i), i+1, 1)})
 		}
-		bad := result("k8s.bad", 0xffff, 1)
-		bad.Zones = map[string]api.Declared{"": bad.For("")}
-		d := bad.Zones[""]
-		vip := netip.MustParseAddr("fd00:5e::1") // inside the domain
-		d.VIP = &vip
-		bad.Zones[""] = d
-		b.Post("bad", []plan.Result{bad})
-		b.Set("edge1", a, "", func(edges.Report) {})
+		for _, owner := range []string{"bad", "worse"} {
+			bad := result("k8s."+owner, 0xffff, 1)
+			d := bad.For("")
+			vip := netip.MustParseAddr("fd00:5e::1") // inside the domain
+			d.VIP = &vip
+			bad.Zones = map[string]api.Declared{"": d}
+			b.Post(owner, []plan.Result{bad})
+		}
+		said := map[string]bool{}
+		b.Set("edge1", a, "", func(r edges.Report) { said[r.Trouble] = true })
 		b.Whole()
-		time.Sleep(time.Second)
+		time.Sleep(30 * time.Minute)
 		if got := len(a.services()); got != 51 {
 			t.Errorf("the agent has %d services, want 51", got)
 		}
@@ -243,6 +246,9 @@ func TestRefusedAlone(t *testing.T) {
 			t.Errorf("of another is said: %+v", s)
 		}
 		b.Stop()
+		if len(said) != 1 {
+			t.Errorf("of the edge is said by turns: %q", slices.Collect(maps.Keys(said)))
+		}
 	})
 }
 

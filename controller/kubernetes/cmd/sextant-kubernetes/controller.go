@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,9 @@ func controllerCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "controller", Args: cobra.NoArgs,
 		Short: "Give Services their addresses, and tell edges who serves them",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.Namespace == "" {
+				return errors.New("name the namespace of the Secrets with --namespace")
+			}
 			logTo(verbose)
 			m, err := newManager(kubeconfig, metrics, health, elect, c.Namespace)
 			if err != nil {

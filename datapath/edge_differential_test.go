@@ -292,8 +292,7 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 	variants := 0
 	for _, encapsulation := range []Encapsulation{Carrier, SRH, SRHReduced} {
 		for _, side := range []Side{External, Internal, Mixed} {
-			for _, locators := range [][]netip.Prefix{testLocators,
-				nil} { // without them, plain packets have a way of their own
+			for _, locators := range [][]netip.Prefix{testLocators, nil} {
 				config := edgeConfig(t)
 				config.Encapsulation, config.Interfaces[0].Side, config.Locators = encapsulation,
 					side, locators

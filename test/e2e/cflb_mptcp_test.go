@@ -60,7 +60,7 @@ func newParallel(t *testing.T) *fatTree {
 	f.ip("near", "route add 10.2.0.0/24%s", hops)
 	f.ip("far", "route add 10.1.0.0/24 via 10.0.0.0")
 	f.ip("server", "route add default via 10.2.0.254")
-	f.ip("server", "mptcp limits set subflow 8 add_addr_accepted 8")
+	f.ip("server", "mptcp limits set subflows 8 add_addr_accepted 8")
 	f.run(all...)
 	must(t, f.ns["near"].Do(f.controlParallel))
 	return f
@@ -90,25 +90,8 @@ func TestCFLBSubflows(t *testing.T) {
 	for _, port := range []uint16{5000, 5001} {
 		f.discard(port)
 	}
-	command := exec.Command(program, "path", "mptcp", "--next-hops", "7", "--fields",
-		"source-port", "--radix", "8", "--key", treeKey, "--after", "100000")
-	reader, writer, err := os.Pipe()
-	must(t, err)
-	defer reader.Close()
-	command.Stderr = writer
-	must(t, linux.Start(command, f.ns["client"], nil))
-	writer.Close()
-	begun := make([]byte, 64)
-	if n, err := reader.Read(begun); err != nil || !strings.Contains(string(begun[:n]), "path") {
-		t.Fatalf("path mptcp says %q, %v", begun[:n], err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	defer func() {
-		_ = command.Process.Signal(os.Interrupt)
-		if err := command.Wait(); err != nil {
-			t.Errorf("path mptcp: %v", err)
-		}
-	}()
+	f.manageSubflows(program, "--next-hops", "7", "--fields", "source-port", "--radix", "8",
+		"--key", treeKey)
 	if links, sockets := f.transfer(0, func(links, _ int) bool { return links > 0 }); links != 1 ||
 		sockets != 1 {
 		t.Errorf("the kernel's path manager: %d links, %d subflows, want 1 and 1", links, sockets)
@@ -118,6 +101,31 @@ func TestCFLBSubflows(t *testing.T) {
 	}); links != parallelLinks || sockets > parallelLinks+1 {
 		t.Errorf("%d links, %d subflows, want 7 links by 7 or 8 subflows", links, sockets)
 	}
+}
+
+// manageSubflows runs "path mptcp" at the client until the test ends. It has begun then.
+func (f *fatTree) manageSubflows(program string, args ...string) {
+	f.t.Helper()
+	command := exec.Command(program, append([]string{"path", "mptcp", "--after", "100000"},
+		args...)...)
+	reader, writer, err := os.Pipe()
+	must(f.t, err)
+	f.t.Cleanup(func() { reader.Close() })
+	command.Stderr = writer
+	must(f.t, linux.Start(command, f.ns["client"], nil))
+	writer.Close()
+	f.t.Cleanup(func() {
+		_ = command.Process.Signal(os.Interrupt)
+		if err := command.Wait(); err != nil {
+			f.t.Errorf("path mptcp: %v", err)
+		}
+	})
+	const begins = "path mptcp: connections get subflows"
+	begun := make([]byte, 64)
+	if n, err := reader.Read(begun); err != nil || !strings.Contains(string(begun[:n]), begins) {
+		f.t.Fatalf("path mptcp says %q, %v", begun[:n], err)
+	}
+	go func() { _, _ = io.Copy(os.Stderr, reader) }()
 }
 
 // discard serves connections to a port at the server, and reads what they send.

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -15,7 +14,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/controller"
-	"sextant/linux"
 	"sextant/packet/cflb"
 )
 
@@ -136,25 +134,7 @@ func TestCFLBScheduledSubflows(t *testing.T) {
 	client, socket := schedule(t, program, edges, "links:\n"+links+"cflb:\n  keyFile: KEY\n"+
 		"  ipv4: {fields: source-port, radix: 8}\n  hosts: [{prefix: 10.1.0.0/24, router: near}, "+
 		"{prefix: 10.2.0.0/24, router: far}]\n")
-	command := exec.Command(program, "path", "mptcp", "--subflows", "7", "--controller", socket,
-		"--after", "100000")
-	reader, writer, err := os.Pipe()
-	must(t, err)
-	defer reader.Close()
-	command.Stderr = writer
-	must(t, linux.Start(command, f.ns["client"], nil))
-	writer.Close()
-	begun := make([]byte, 64)
-	if n, err := reader.Read(begun); err != nil || !strings.Contains(string(begun[:n]), "get") {
-		t.Fatalf("path mptcp says %q, %v", begun[:n], err)
-	}
-	go func() { _, _ = io.Copy(os.Stderr, reader) }()
-	defer func() {
-		_ = command.Process.Signal(os.Interrupt)
-		if err := command.Wait(); err != nil {
-			t.Errorf("path mptcp: %v", err)
-		}
-	}()
+	f.manageSubflows(program, "--subflows", "7", "--controller", socket)
 	if links, sockets := f.transfer(1, func(links, _ int) bool {
 		return links == parallelLinks
 	}); links != parallelLinks || sockets > parallelLinks+1 {

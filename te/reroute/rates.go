@@ -85,7 +85,7 @@ func (r *rates) left(f *rated, at time.Duration) float64 {
 	return f.reports / (1 + age + age*age/2)
 }
 
-// moved notes that a flow is to take a path; reports show it after settle.
+// moved notes that a flow is to take a path; reports show it after half a window.
 func (r *rates) moved(t flow.Tuple, path []topology.Edge, at time.Duration) {
 	if f := r.flows[t]; f != nil {
 		f.moving = at + r.window/2

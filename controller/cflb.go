@@ -10,6 +10,7 @@ import (
 	"sextant/config"
 	"sextant/packet/cflb"
 	"sextant/te/elephant"
+	"sextant/te/reroute"
 	"sextant/te/topology"
 )
 
@@ -112,12 +113,13 @@ func newFabric(c *Config, n *names, weight func(topology.Edge) float64, herd flo
 	if err := f.place(c); err != nil {
 		return nil, err
 	}
-	cost := func(topology.Edge) uint64 { return 1 }
-	if c.Policy.Metric == "igp" {
-		cost = func(e topology.Edge) uint64 { return uint64(n.graph.Weight(e)) }
+	metric, err := reroute.ParseMetric(c.Policy.Metric)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
 	}
-	f.paths = elephant.New(n.graph.All(), f.leaves(), elephant.Settings{Cost: cost, Weight: weight,
-		Herd: herd})
+	all := n.graph.All()
+	f.paths = elephant.New(all, f.leaves(), elephant.Settings{Cost: metric.Cost(all),
+		Weight: weight, Herd: herd})
 	f.best, _ = elephant.ParseObjective(c.CFLB.Best)
 	if f.best == elephant.Coloring && f.paths.Colors() != nil {
 		return nil, fmt.Errorf("cflb.best: %w; write flows or weight", f.paths.Colors())

@@ -30,6 +30,14 @@ func ParseMetric(text string) (Metric, error) {
 	return 0, fmt.Errorf("%q is no metric; choose hops or igp", text)
 }
 
+// Cost returns the length of each link of a view.
+func (m Metric) Cost(view topology.View) func(topology.Edge) uint64 {
+	if m == IGP {
+		return func(e topology.Edge) uint64 { return uint64(view.Weight(e)) }
+	}
+	return func(topology.Edge) uint64 { return 1 }
+}
+
 // Paths draws paths of least length. It serves one goroutine.
 type Paths struct {
 	cost   func(topology.Edge) uint64
@@ -59,10 +67,7 @@ const even int32 = -1
 
 // NewPaths prepares drawing from the paths of a view.
 func NewPaths(view topology.View, metric Metric) *Paths {
-	cost := func(topology.Edge) uint64 { return 1 }
-	if metric == IGP {
-		cost = func(e topology.Edge) uint64 { return uint64(view.Weight(e)) }
-	}
+	cost := metric.Cost(view)
 	p := &Paths{cost: cost, ends: make([]topology.Node, view.Edges()),
 		table: spf.New(view, cost, cost), toward: make([]*dag, view.Nodes())}
 	for e := range p.ends {

@@ -353,7 +353,7 @@ func (e *elephants) expire(now time.Time) {
 	}
 }
 
-// setUp moves flows from a link that goes down.
+// setUp moves flows whose paths routers do not take any more.
 func (e *elephants) setUp(link topology.Edge, up bool) {
 	if e == nil {
 		return

@@ -158,8 +158,8 @@ func (a *app) pathPlace() *cobra.Command {
 		Long: `Have the controller choose the best path for a long flow, count the flow on its links, and say which
 source port or flow label takes it. The flow has the path for the time of --for; the same command
 again, with the port that the flow has, gives it more time, and says if the path is another one now
-(MOVED): because a link has failed, or, by "coloring", because another flow came. By coloring no link
-of a fat tree, or of leaves and spines, carries more flows than it has to.`,
+(MOVED): because a link has failed or returned, or, by "coloring", because another flow came. By
+coloring no link of a fat tree, or of leaves and spines, carries more flows than it has to.`,
 		Example: "  sextant path place 10.0.1.1 10.0.2.1:443 --name backup-7\n" +
 			"  sextant path place 10.0.1.1:40000 10.0.2.1:443 --name backup-7 --for 10m",
 		Annotations: seeAlso("sextant path placed", "sextant path release", "sextant path mptcp"),

@@ -199,8 +199,8 @@ func (s *Scheduler) Load(e topology.Edge) int { return int(s.loads[e]) }
 // valid until the next.
 func (s *Scheduler) Moved() []Flow { return s.moved }
 
-// SetUp notes that a link is up or down. Flows on one that goes down get another path, if there is
-// one; no flow goes back.
+// SetUp notes that a link is up or down. Flows whose path is no shortest one any more, which
+// routers do not take, get another, if there is one; no other flow goes back.
 func (s *Scheduler) SetUp(e topology.Edge, up bool) {
 	s.moved = s.moved[:0]
 	if s.down[e] == !up {
@@ -214,18 +214,24 @@ func (s *Scheduler) SetUp(e topology.Edge, up bool) {
 		change.Cost = s.settings.Cost(e)
 	}
 	s.table.Apply(change)
-	if up {
-		return
-	}
 	for f := range s.flows {
 		it := &s.flows[f]
-		if !slices.Contains(it.path, e) {
+		if s.shortest(it) {
 			continue
 		}
 		if path, ok := s.best(Ends{it.from, it.to}, it.by); ok {
 			s.move(Flow(f), path)
 		}
 	}
+}
+
+// shortest says whether a flow is on a shortest path.
+func (s *Scheduler) shortest(it *flow) bool {
+	if len(it.path) == 0 {
+		return true
+	}
+	row := s.table.To(it.to)
+	return !slices.ContainsFunc(it.path, func(e topology.Edge) bool { return !row.Tight(e) })
 }
 
 // add enters a flow.

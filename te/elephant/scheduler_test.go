@@ -137,6 +137,7 @@ func TestAgainstAllPaths(t *testing.T) {
 				flows[f] = s.Path(f)
 			}
 			for f, path := range flows {
+				checkShortest(t, g, path, off)
 				if !slices.Equal(s.Path(f), path) {
 					t.Fatalf("seed %d: flow %d has moved without being among the moved", seed, f)
 				}
@@ -161,6 +162,21 @@ func checkBest(t *testing.T, g *topology.Graph, by Objective, path []topology.Ed
 		if want := scoreOf(g, by, other, flows, weights); want.less(got) {
 			t.Fatalf("by %s, %v has %v, and %v has %v", by, path, got, other, want)
 		}
+	}
+}
+
+// checkShortest wants a path that routers take, if there is one.
+func checkShortest(t *testing.T, g *topology.Graph, path []topology.Edge,
+	off map[topology.Edge]bool) {
+	t.Helper()
+	if len(path) == 0 {
+		return
+	}
+	all := shortestPaths(g, g.From(path[0]), g.To(path[len(path)-1]), off)
+	if len(all) > 0 && !slices.ContainsFunc(all, func(p []topology.Edge) bool {
+		return slices.Equal(p, path)
+	}) {
+		t.Fatalf("a flow is on %v, and the shortest paths are %v", path, all)
 	}
 }
 

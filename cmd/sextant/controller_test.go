@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sextant/agent/subflows"
 	"sextant/controller"
 )
 
@@ -79,9 +81,9 @@ func TestControllerSession(t *testing.T) {
 	golden(t, "controller", strings.ReplaceAll(text.String(), socket, "CONTROLLER"))
 }
 
-// The commands of a network whose sources choose paths, against a controller that knows one.
-func TestElephantSession(t *testing.T) {
-	w := newWorld(t, fakeNode)
+// startFabric runs a controller of a network whose sources choose paths.
+func startFabric(t *testing.T) (socket string) {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("00112233445566778899aabbccddeeff"), 0o600); err != nil {
 		t.Fatal(err)
@@ -91,11 +93,17 @@ func TestElephantSession(t *testing.T) {
 		links += fmt.Sprintf("{from: a, to: %s, gateways: [10.9.%d.1, \"fd00::%d\"]},", spine, i,
 			i)
 	}
-	w.environ["SEXTANT_CONTROLLER"] = startController(t, ", links: ["+links+"], cflb: {keyFile: "+
+	return startController(t, ", links: ["+links+"], cflb: {keyFile: "+
 		key+", ipv4: {fields: source-port, radix: 4}, ipv6: {fields: flow-label, radix: 4}, "+
 		"hosts: ["+
 		"{prefix: 10.0.1.0/24, router: a}, {prefix: 10.0.2.0/24, router: d}, "+
 		"{prefix: \"2001:db8:1::/48\", router: a}, {prefix: \"2001:db8:2::/48\", router: d}]}")
+}
+
+// The commands of a network whose sources choose paths, against a controller that knows one.
+func TestElephantSession(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	w.environ["SEXTANT_CONTROLLER"] = startFabric(t)
 	var text strings.Builder
 	const flow, flow6 = "10.0.1.1 10.0.2.1:443", "2001:db8:1::1 [2001:db8:2::1]:443"
 	for _, line := range []string{
@@ -116,4 +124,22 @@ func TestElephantSession(t *testing.T) {
 		text.WriteString(w.run(strings.Fields(line)...))
 	}
 	golden(t, "elephants", text.String())
+}
+
+// A connection to a host that the controller does not know holds up no subflow of others.
+func TestUnknownHostHoldsUpNone(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	p := &scheduledPaths{app: &app{env: w.env(), globals: globals{timeout: time.Minute}},
+		client: controller.NewClient(startFabric(t))}
+	var due []subflows.Subflow
+	for i, host := range []string{"10.0.2.1:443", "192.0.2.1:443", "10.0.2.2:443"} {
+		due = append(due, subflows.Subflow{Token: uint32(i + 1),
+			Local:  netip.MustParseAddrPort("10.0.1.1:0"),
+			Remote: netip.MustParseAddrPort(host)})
+	}
+	given := p.give(t.Context(), due)
+	if len(given) != 2 || given[0].Token != 1 || given[1].Token != 3 ||
+		given[0].Local.Port() == 0 || !strings.Contains(p.said, "no router has the host 192.0.2.1") {
+		t.Errorf("given are %+v, and it says %q", given, p.said)
+	}
 }

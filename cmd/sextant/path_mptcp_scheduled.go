@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +35,11 @@ func placementOf(s subflows.Subflow) controller.Placement {
 		Flow: api.Flow{Source: s.Local, Destination: s.Remote, Protocol: config.TCP}}
 }
 
-// place asks for paths.
+// place asks for paths: all or, with an error, none.
 func (p *scheduledPaths) place(ctx context.Context, list []subflows.Subflow) (
-	answers []controller.Elephant) {
+	answers []controller.Elephant, err error) {
 	if len(list) == 0 {
-		return nil
+		return nil, nil
 	}
 	var asked []controller.Placement
 	for _, s := range list {
@@ -47,8 +48,7 @@ func (p *scheduledPaths) place(ctx context.Context, list []subflows.Subflow) (
 	ctx, cancel := context.WithTimeout(ctx, p.app.timeout)
 	defer cancel()
 	out, err := p.client.Place(ctx, asked)
-	p.say(err)
-	return out.Items
+	return out.Items, err
 }
 
 // say tells of a problem once.
@@ -63,18 +63,34 @@ func (p *scheduledPaths) say(err error) {
 	p.said = text
 }
 
-// give returns the subflows that get paths, with the ports that take these.
+// give returns the subflows that get paths, with the ports that take these. Each connection is asked
+// for by itself: one to a host that the controller does not know holds up no other.
 func (p *scheduledPaths) give(ctx context.Context, due []subflows.Subflow) (
 	found []subflows.Subflow) {
 	if p.routes == nil {
 		p.routes = map[string]string{}
 	}
-	for i, answer := range p.place(ctx, due) {
-		s := due[i]
-		s.Local = netip.AddrPortFrom(s.Local.Addr(), answer.Flow.Source.Port())
-		p.routes[s.Name()] = strings.Join(answer.Path, " ")
-		found = append(found, s)
+	var failed error
+	for ctx.Err() == nil && len(due) > 0 {
+		one := due
+		if i := slices.IndexFunc(due, func(s subflows.Subflow) bool {
+			return s.Token != due[0].Token
+		}); i > 0 {
+			one = due[:i]
+		}
+		due = due[len(one):]
+		answers, err := p.place(ctx, one)
+		if failed == nil {
+			failed = err
+		}
+		for i, answer := range answers {
+			s := one[i]
+			s.Local = netip.AddrPortFrom(s.Local.Addr(), answer.Flow.Source.Port())
+			p.routes[s.Name()] = strings.Join(answer.Path, " ")
+			found = append(found, s)
+		}
 	}
+	p.say(failed)
 	return found
 }
 
@@ -94,7 +110,9 @@ func (p *scheduledPaths) keep(ctx context.Context, m *subflows.Manager) {
 	}
 	p.at = time.Now()
 	open := m.Open()
-	for i, answer := range p.place(ctx, open) {
+	answers, err := p.place(ctx, open)
+	p.say(err)
+	for i, answer := range answers {
 		if s := open[i]; answer.Moved {
 			p.app.say("path mptcp: subflow from %s to %s is to take path %s", s.Local, s.Remote,
 				strings.Join(answer.Path, " "))

@@ -139,7 +139,7 @@ func TestUnknownHostHoldsUpNone(t *testing.T) {
 	}
 	given := p.give(t.Context(), due)
 	if len(given) != 2 || given[0].Token != 1 || given[1].Token != 3 ||
-		given[0].Local.Port() == 0 || !strings.Contains(p.said, "no router has the host 192.0.2.1") {
+		given[0].Local.Port() == 0 || !strings.Contains(p.said, "the host 192.0.2.1") {
 		t.Errorf("given are %+v, and it says %q", given, p.said)
 	}
 }

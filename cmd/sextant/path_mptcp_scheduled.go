@@ -63,8 +63,8 @@ func (p *scheduledPaths) say(err error) {
 	p.said = text
 }
 
-// give returns the subflows that get paths, with the ports that take these. Each connection is asked
-// for by itself: one to a host that the controller does not know holds up no other.
+// give returns the subflows that get paths, with the ports that take these. Each connection is
+// asked for by itself: one to a host that the controller does not know holds up no other.
 func (p *scheduledPaths) give(ctx context.Context, due []subflows.Subflow) (
 	found []subflows.Subflow) {
 	if p.routes == nil {

@@ -55,7 +55,8 @@ type Keeper struct {
 	sizes   map[string]int    // maxBackends of tables that it has
 	refused map[string]string // what it says against a service
 	trouble string            // why it does not answer
-	known   bool              // has is true
+	known   bool              // the agent has said what it has
+	due     bool              // it is to be asked again
 	print   string            // fingerprint of its configuration
 }
 
@@ -114,7 +115,7 @@ func (k *Keeper) run(ctx context.Context) {
 		case <-k.wake:
 		case <-again:
 		case <-ticker.C:
-			k.forget()
+			k.askAgain()
 		}
 	}
 }
@@ -148,9 +149,9 @@ func (k *Keeper) told(err error) {
 func (k *Keeper) converge(ctx context.Context) error {
 	for {
 		k.mu.Lock()
-		known := k.known
+		ask := k.due || !k.known
 		k.mu.Unlock()
-		if !known {
+		if ask {
 			if err := k.learn(ctx); err != nil {
 				return err
 			}
@@ -164,7 +165,7 @@ func (k *Keeper) converge(ctx context.Context) error {
 			continue
 		}
 		k.add(names) // without waking itself, so that the caller's wait holds
-		k.forget()
+		k.askAgain()
 		var refused *api.Error
 		if !errors.As(err, &refused) || refused.Code != api.Stale {
 			return err
@@ -173,9 +174,10 @@ func (k *Keeper) converge(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) forget() {
+// askAgain has the agent be asked what it has; until it answers, what is known of it holds.
+func (k *Keeper) askAgain() {
 	k.mu.Lock()
-	k.known = false
+	k.due = true
 	k.mu.Unlock()
 }
 
@@ -224,8 +226,8 @@ func (k *Keeper) learn(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.has, k.sizes, k.known, k.print = has, sizes, true, list.Fingerprint
-	clear(k.refused)
+	k.has, k.sizes, k.known, k.due, k.print = has, sizes, true, false, list.Fingerprint
+	maps.DeleteFunc(k.refused, func(name, _ string) bool { return !dirty[name] })
 	for name := range dirty {
 		k.dirty[name] = true
 	}

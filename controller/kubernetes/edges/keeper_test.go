@@ -41,6 +41,7 @@ edge:
 type agent struct {
 	mu    sync.Mutex
 	node  *config.Node
+	slow  time.Duration // until it has listed its services
 	fails func() bool
 	// refuses says why a change is refused, if it is
 	refuses func() error
@@ -62,6 +63,7 @@ func newAgent(t *testing.T) *agent {
 func (a *agent) print() string { return fmt.Sprintf("%p %d", a.node, a.edits) }
 
 func (a *agent) Declared(context.Context) (api.DeclaredList, error) {
+	time.Sleep(a.slow)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.fails() {
@@ -214,10 +216,12 @@ func describe(r plan.Result) string {
 	return text
 }
 
-// A service that an agent refuses holds up no other, and its owner hears why.
+// A service that an agent refuses holds up no other, and its owner hears why; also while the agent
+// is asked again what it has.
 func TestRefusedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
+		a.slow = 5 * time.Second
 		told := make(chan string, 1000)
 		b := edges.NewBoard("k8s", func(owner string) { told <- owner })
 		for i := range 50 {
@@ -234,16 +238,19 @@ func TestRefusedAlone(t *testing.T) {
 		said := map[string]bool{}
 		b.Set("edge1", a, "", func(r edges.Report) { said[r.Trouble] = true })
 		b.Whole()
-		time.Sleep(30 * time.Minute)
+		time.Sleep(time.Minute)
+		for range 30 * 60 {
+			time.Sleep(time.Second)
+			s := b.States("bad")[0]
+			if s.Serves || s.Current || !strings.Contains(s.Trouble, "infrastructure") {
+				t.Fatalf("of the refused one is said: %+v", s)
+			}
+			if s := b.States("7")[0]; !s.Serves || !s.Current || s.Trouble != "" {
+				t.Fatalf("of another is said: %+v", s)
+			}
+		}
 		if got := len(a.services()); got != 51 {
 			t.Errorf("the agent has %d services, want 51", got)
-		}
-		s := b.States("bad")[0]
-		if s.Serves || s.Current || !strings.Contains(s.Trouble, "infrastructure") {
-			t.Errorf("of the refused one is said: %+v", s)
-		}
-		if s := b.States("7")[0]; !s.Serves || !s.Current || s.Trouble != "" {
-			t.Errorf("of another is said: %+v", s)
 		}
 		b.Stop()
 		if len(said) != 1 {

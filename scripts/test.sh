@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 
 packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
-	mapfile -t packages < <(go list ./... | grep -v '/test/lint$')
+	# test/e2e takes longest: as the first one it runs beside all others.
+	mapfile -t packages < <(go list ./... | grep -v '/test/lint$' | grep -v '/test/e2e$')
+	packages=("$(go list ./test/e2e)" "${packages[@]}")
 fi
 
 run() {

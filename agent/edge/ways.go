@@ -256,35 +256,45 @@ func (e *Room) computeWay(s *config.Service, before *serviceWay, n *config.Node)
 		nodes = append(nodes, node)
 	}
 	intent := intentOf(s.Way, n.Edge.Encapsulation)
-	var err error
-	if w.answers, err = net.Compute(intent, nodes); err != nil {
+	var earlier map[string]way.Answer
+	if before != nil && sameWay(before.want, s.Way) {
+		earlier = before.answers
+	}
+	answers, err := net.Compute(intent, nodes, earlier)
+	if err == nil {
+		err = w.nameAll(answers, n)
+	}
+	if err != nil {
 		w.problem = err.Error()
 		return w
 	}
-	for node, a := range w.answers {
-		if before != nil && sameWay(before.want, s.Way) {
-			a = net.Keep(intent, before.answers[node], a)
-			w.answers[node] = a
-		}
-		w.name(a, n)
-	}
+	w.answers = answers
 	return w
 }
 
-// name notes what the SIDs on paths are called, and refuses those that the edge can't write.
-func (w *serviceWay) name(a way.Answer, n *config.Node) {
-	for _, p := range a.Paths {
-		for i, sid := range p.SIDs {
-			w.names[sid] = p.Names[i]
-			ids, err := n.Domain.Block.CSIDs(sid)
-			if n.Edge.Encapsulation == config.Carrier && (err != nil || len(ids) != 1) {
-				w.problem = fmt.Sprintf("SID %s of %s is not one identifier in block %s, as "+
-					"encapsulation carrier wants", sid, p.Names[i], n.Domain.Block)
-				w.answers = nil
-				return
+// nameAll notes what the SIDs on paths are called. It fails if there is one that the edge can't
+// write.
+func (w *serviceWay) nameAll(answers map[string]way.Answer, n *config.Node) error {
+	for _, node := range slices.Sorted(maps.Keys(answers)) {
+		for _, p := range answers[node].Paths {
+			if err := w.name(p, n); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (w *serviceWay) name(p way.Path, n *config.Node) error {
+	for i, sid := range p.SIDs {
+		w.names[sid] = p.Names[i]
+		ids, err := n.Domain.Block.CSIDs(sid)
+		if n.Edge.Encapsulation == config.Carrier && (err != nil || len(ids) != 1) {
+			return fmt.Errorf("SID %s of %s is not one identifier in block %s, as encapsulation "+
+				"carrier wants", sid, p.Names[i], n.Domain.Block)
+		}
+	}
+	return nil
 }
 
 // nodeOf is the node that a backend is behind: the one that it names, or whose SID it has, or that

@@ -87,7 +87,7 @@ func compute(n protection.Network, tasks []task, prove bool) []planned {
 			tasks[i].planned = r.plan.Paths
 		}
 		for _, path := range t.paths {
-			r.faults[pathKey(path)] = n.Fault(engine, t.intent, path)
+			r.faults[pathKey(path)] = n.Fault(engine, t.intent.From, path)
 		}
 	}
 	return results

@@ -247,9 +247,10 @@ func (n Network) paths(found []segment.Path) ([]Path, error) {
 	return paths, nil
 }
 
-// Fault says why a list does not take its path in the network as it is: a link that is down or
-// gone, or shortest paths that lead elsewhere; "" if it does. The engine must be of the network.
-func (n Network) Fault(e *segment.Engine, i Intent, p Path) string {
+// Fault says why a list, with what packets visit behind it, does not take its path from a node in
+// the network as it is: a link that is down or gone, or shortest paths that lead elsewhere; "" if it
+// does. The engine must be of the network.
+func (n Network) Fault(e *segment.Engine, node string, p Path, behind ...segment.SID) string {
 	path := segment.Path{}
 	for _, l := range p.Links {
 		edge, ok := EdgeOf(n.View.Graph, l)
@@ -262,10 +263,10 @@ func (n Network) Fault(e *segment.Engine, i Intent, p Path) string {
 	if err != nil {
 		return err.Error()
 	}
-	path.SIDs, path.Forced = list, true
-	from, ok := n.View.Lookup(i.From)
+	path.SIDs, path.Forced = append(list, behind...), true
+	from, ok := n.View.Lookup(node)
 	if !ok {
-		return "node " + i.From + " is gone"
+		return "node " + node + " is gone"
 	}
 	verdict, err := e.Verify(from, path)
 	switch {

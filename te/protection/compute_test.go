@@ -265,7 +265,7 @@ func TestComputeOnAProvider(t *testing.T) {
 					len(plan.Paths), plan.Short)
 			}
 			for at, p := range plan.Paths {
-				if fault := n.Fault(engine, i, p); fault != "" {
+				if fault := n.Fault(engine, i.From, p); fault != "" {
 					t.Errorf("%s to %s, path %d: %s", i.From, i.To, at, fault)
 				}
 				for _, other := range plan.Paths[:at] {

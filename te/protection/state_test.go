@@ -137,7 +137,7 @@ func TestFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n.Fault(engine, s.Intent, s.Slots[slot].Path)
+		return n.Fault(engine, s.Intent.From, s.Slots[slot].Path)
 	}
 	for slot := range 2 {
 		if f := fault(n, slot); f != "" {

@@ -62,9 +62,11 @@ type Answer struct {
 	Needs int    // SIDs that the next path would take; 0: no number would do, or none is missing
 }
 
-// Compute finds the paths to the servers behind some nodes. It fails if the intent contradicts the
+// Compute finds the paths to the servers behind some nodes. By telemetry, those of an earlier answer
+// to the same intent stay where others are hardly better. It fails if the intent contradicts the
 // network; that a node has fewer paths than wanted is said in its answer.
-func (n Network) Compute(i Intent, to []string) (map[string]Answer, error) {
+func (n Network) Compute(i Intent, to []string, before map[string]Answer) (map[string]Answer,
+	error) {
 	answers := map[string]Answer{}
 	s, err := n.search(i)
 	if i.isRoutings() {
@@ -84,7 +86,7 @@ func (n Network) Compute(i Intent, to []string) (map[string]Answer, error) {
 		if _, known := answers[name]; known {
 			continue
 		}
-		if answers[name], err = s.to(name); err != nil {
+		if answers[name], err = s.to(name, before[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -108,51 +110,6 @@ const (
 	weightUnit = 10_000
 	mostWeight = 1_000 // beyond it links are alike: paths have to add up
 )
-
-// Crosses says which of a path's links is down or gone, "" if none is: the path carries.
-func (n Network) Crosses(p Path) string {
-	for _, l := range p.Links {
-		if e, ok := protection.EdgeOf(n.View.Graph, l); !ok || !n.View.Up(e) {
-			return l.String()
-		}
-	}
-	return ""
-}
-
-// Cost is what a path costs now.
-func (n Network) Cost(by Metric, p Path) (cost int64) {
-	for _, l := range p.Links {
-		if e, ok := protection.EdgeOf(n.View.Graph, l); ok {
-			cost += n.CostOf(by, e)
-		}
-	}
-	return cost
-}
-
-// Keep returns the paths that carry now where those that were found are lighter by less than a
-// quarter: congestion changes all the time, and flows that follow it would be moved for nothing.
-// Other metrics change with the topology alone.
-func (n Network) Keep(i Intent, now, found Answer) Answer {
-	if i.By != Telemetry || len(now.Paths) == 0 || len(now.Paths) < len(found.Paths) {
-		return found
-	}
-	var before, after int64
-	for k, p := range now.Paths {
-		if n.Crosses(p) != "" {
-			return found
-		}
-		now.Paths[k].Cost = n.Cost(i.By, p)
-		before += now.Paths[k].Cost
-	}
-	for _, p := range found.Paths {
-		after += p.Cost
-	}
-	if len(now.Paths) == len(found.Paths) && 4*after < 3*before {
-		return found
-	}
-	now.Least, now.Own, now.Short = found.Least, found.Own, found.Short
-	return now
-}
 
 // search finds paths of one intent.
 type search struct {
@@ -216,8 +173,8 @@ func (s *search) avoids() error {
 	return nil
 }
 
-// to finds the paths to a node.
-func (s *search) to(name string) (a Answer, err error) {
+// to finds the paths to a node, or keeps those that it had before.
+func (s *search) to(name string, before Answer) (a Answer, err error) {
 	v, ok := s.View.Lookup(name)
 	if !ok {
 		return a, noNode(s.View, name)
@@ -243,7 +200,53 @@ func (s *search) to(name string) (a Answer, err error) {
 	if len(a.Paths) < query.Paths {
 		a.Short, a.Needs = s.short(name, found), max(0, found.Needs-1)
 	}
-	return a, nil
+	return s.keep(before, a, v), nil
+}
+
+// keep returns the paths that carry now where those that were found are lighter by less than a
+// quarter: congestion changes all the time, and flows that follow it would be moved for nothing.
+// Other metrics change with the topology alone.
+func (s *search) keep(now, found Answer, to topology.Node) Answer {
+	if s.intent.By != Telemetry || len(now.Paths) == 0 || len(now.Paths) < len(found.Paths) {
+		return found
+	}
+	kept := found
+	kept.Paths, kept.Short, kept.Needs = slices.Clone(now.Paths), now.Short, now.Needs
+	var before, after int64
+	for k := range kept.Paths {
+		p := &kept.Paths[k]
+		if !s.carries(p.Path, to) {
+			return found
+		}
+		p.Cost = s.cost(*p)
+		before += p.Cost
+	}
+	for _, p := range found.Paths {
+		after += p.Cost
+	}
+	if len(kept.Paths) == len(found.Paths) && 4*after < 3*before {
+		return found
+	}
+	return kept
+}
+
+// carries reports whether a path's SIDs, and that of the node behind them, lead where it says, over
+// nothing that is to be avoided.
+func (s *search) carries(p protection.Path, to topology.Node) bool {
+	n := protection.Network{View: s.View, Block: s.Block}
+	return n.Fault(s.engine, s.From, p, segment.SID{Node: to, Link: topology.NoEdge}) == "" &&
+		!slices.ContainsFunc(s.avoid,
+			func(e topology.Edge) bool { return p.Crosses(protection.LinkOf(s.View.Graph, e)) })
+}
+
+// cost is what a path that carries costs now.
+func (s *search) cost(p Path) (cost int64) {
+	for _, l := range p.Links {
+		if e, ok := protection.EdgeOf(s.View.Graph, l); ok {
+			cost += s.CostOf(s.intent.By, e)
+		}
+	}
+	return cost
 }
 
 // own is the cost of routing's own way to a node; 0 if there is none.

@@ -119,7 +119,7 @@ func TestPathsAgainstAllPaths(t *testing.T) {
 		i := drawIntent(t, n)
 		to := topology.Node(n.View.Nodes() - 1)
 		name := n.View.Node(to).Name
-		answers, err := n.Compute(i, []string{name, name})
+		answers, err := n.Compute(i, []string{name, name}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 			"; no path from a to d that crosses nothing of what is to be avoided"},
 	} {
 		test.intent.Model, test.intent.MaxSIDs = segment.Forced, 2
-		answers, err := n.Compute(test.intent, []string{"d"})
+		answers, err := n.Compute(test.intent, []string{"d"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,12 +260,12 @@ func TestAnswers(t *testing.T) {
 		{By: way.Delay, Nodes: []string{"x"}}, {By: way.Delay,
 			Links: []protection.Link{{From: "a", To: "d"}}}} {
 		intent.Model, intent.MaxSIDs = segment.Forced, 2
-		if _, err := n.Compute(intent, []string{"d"}); err == nil {
+		if _, err := n.Compute(intent, []string{"d"}, nil); err == nil {
 			t.Errorf("%+v: what the network does not have was avoided", intent)
 		}
 	}
 	if _, err := n.Compute(way.Intent{By: way.Delay, Model: segment.Forced, MaxSIDs: 2},
-		[]string{"x"}); err == nil {
+		[]string{"x"}, nil); err == nil {
 		t.Error("a way to nowhere was found")
 	}
 }
@@ -277,23 +277,22 @@ func TestKeep(t *testing.T) {
 	congest := func(b, c float64) {
 		n.Weights = map[protection.Link]float64{{From: "b", To: "d"}: b, {From: "c", To: "d"}: c}
 	}
-	var now way.Answer
+	var answers map[string]way.Answer
 	via := func() string {
 		t.Helper()
-		answers, err := n.Compute(i, []string{"d"})
-		if err != nil {
+		var err error
+		if answers, err = n.Compute(i, []string{"d"}, answers); err != nil {
 			t.Fatal(err)
 		}
-		now = n.Keep(i, now, answers["d"])
-		return now.Paths[0].Links[0].To
+		return answers["d"].Paths[0].Links[0].To
 	}
 	for _, test := range []struct {
 		b, c float64
 		want string
 	}{{0.5, 0.6, "b"}, {0.5, 0.4, "b"}, {0.5, 0.37, "c"}, {0.3, 0.37, "c"}, {0.1, 0.37, "b"}} {
 		if congest(test.b, test.c); via() != test.want {
-			t.Errorf("b %v, c %v: over %s, want %s", test.b, test.c, now.Paths[0].Links[0].To,
-				test.want)
+			t.Errorf("b %v, c %v: over %s, want %s", test.b, test.c,
+				answers["d"].Paths[0].Links[0].To, test.want)
 		}
 	}
 	congest(0, 1)
@@ -301,5 +300,79 @@ func TestKeep(t *testing.T) {
 	n.View = n.View.Without(down)
 	if got := via(); got != "c" {
 		t.Errorf("with a link down: over %s, want c", got)
+	}
+}
+
+// changed is the network with other metrics, and another SID of node c if there is one.
+func changed(t interface{ Fatal(...any) }, n *way.Network, weight func() uint32, c string) {
+	b := topology.NewBuilder("changed", 0)
+	for v := range topology.Node(n.View.Nodes()) {
+		spec := n.View.Node(v)
+		if spec.Name == "c" && c != "" {
+			spec.SID = netip.MustParsePrefix(c)
+		}
+		if _, err := b.AddNode(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for e := range topology.Edge(n.View.Edges()) {
+		spec := n.View.Edge(e)
+		spec.Weight = weight()
+		if _, err := b.AddEdge(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.View = b.Build().All()
+}
+
+// Whatever became of metrics and congestion since, packets cross the links that paths say, nothing
+// that is to be avoided, and no path costs more than four thirds of the best.
+func TestKeptPathsCarry(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t)
+		i := drawIntent(t, n)
+		i.By, i.Paths = way.Telemetry, 1
+		to := topology.Node(n.View.Nodes() - 1)
+		name := n.View.Node(to).Name
+		before, err := n.Compute(i, []string{name}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed(t, &n, func() uint32 { return rapid.Uint32Range(1, 5).Draw(t, "metric") }, "")
+		for e := range topology.Edge(n.View.Edges()) {
+			n.Weights[protection.LinkOf(n.View.Graph, e)] += rapid.SampledFrom([]float64{0, 0.01, 0.1}).Draw(t, "more")
+		}
+		answers, err := n.Compute(i, []string{name}, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := walk(n, i, 0, to, make([]bool, n.View.Nodes()), 0)
+		for _, p := range answers[name].Paths {
+			followed(t, n, i, p, to)
+			if 3*p.Cost > 4*best {
+				t.Fatalf("%v costs %d, the best %d", p.SIDs, p.Cost, best)
+			}
+		}
+	})
+}
+
+// A path whose router has another SID now is not kept.
+func TestKeepsNoForeignSID(t *testing.T) {
+	n := diamond(t)
+	i := way.Intent{By: way.Telemetry, Model: segment.Forced, MaxSIDs: 2}
+	n.Weights = map[protection.Link]float64{{From: "b", To: "d"}: 0.5}
+	before, err := n.Compute(i, []string{"d"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed(t, &n, func() uint32 { return 1 }, "fcbb:bb00:77::/48")
+	answers, err := n.Compute(i, []string{"d"}, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, now := before["d"].Paths[0], answers["d"].Paths[0]
+	if old.Names[0] != "c" || now.Names[0] != "c" ||
+		now.SIDs[0] != netip.MustParseAddr("fcbb:bb00:77::") {
+		t.Errorf("before over %v %v, now over %v %v", old.Names, old.SIDs, now.Names, now.SIDs)
 	}
 }

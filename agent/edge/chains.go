@@ -204,7 +204,7 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 		return err
 	}
 	if service.Way != nil && !slices.EqualFunc(s.Backends, service.Backends, config.Backend.Equal) {
-		s.way = e.computeWay(&service, s.way, e.Node)
+		s.way = e.computeWay(&service, s.way, e.Node, e.ways.known)
 	}
 	as := *s // as it will be
 	as.Service, as.Members = service, members

@@ -230,6 +230,7 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	if n.Edge == nil {
 		return nil, nil
 	}
+	e.readAhead(n.Edge.Network)
 	next := &Role{Config: edgeConfig(n)}
 	if e.Runs != nil {
 		next.Config.Capacity = next.Config.Capacity.AtLeast(e.Runs.Config.Capacity)

@@ -24,6 +24,7 @@ import (
 type ways struct {
 	follows *config.EdgeNetwork // that is followed; nil: none
 	known   *network.Known      // as it was read last; nil: not yet
+	ahead   *network.Known      // for the node file that Build was given last
 	problem string              // why it can't be read
 	weights map[protection.Link]float64
 	silence string             // why the controller tells nothing
@@ -97,12 +98,12 @@ func (e *Room) followNetwork() {
 	if w.follows == nil && next == nil || w.follows != nil && next != nil && *w.follows == *next {
 		return
 	}
-	known := w.known
+	ahead := w.ahead
 	w.end()
 	if w.follows = next; next == nil {
 		return
 	}
-	w.known = known // until it is read again
+	w.known = ahead // until it is read again
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(e.Life)
 	w.nudge = make(chan struct{}, 1)
@@ -167,6 +168,7 @@ func (e *Room) networkRead(n *network.Known) {
 // waysChanged computes the ways of the services concerned, and brings those into force that are
 // others. Connections go on: a path is not part of what a connection is found by.
 func (e *Room) waysChanged(concerned func(*config.Way) bool) {
+	w := &e.ways
 	if e.Runs == nil {
 		return
 	}
@@ -175,10 +177,23 @@ func (e *Room) waysChanged(concerned func(*config.Way) bool) {
 		if s.Way == nil || !concerned(s.Way) {
 			continue
 		}
-		s.way = e.computeWay(&s.Service, s.way, e.Node)
+		s.way = e.computeWay(&s.Service, s.way, e.Node, w.known)
 		e.retryLater(e.refreshPaths(s, &s.Service, s.Members))
 	}
 	e.reorder()
+}
+
+// readAhead reads the topology of a node file that names another than the one that is followed, for
+// all its services. What is followed stays: the node file may be refused.
+func (e *Room) readAhead(next *config.EdgeNetwork) {
+	w := &e.ways
+	w.ahead = w.known
+	if next == nil || w.follows != nil && *w.follows == *next {
+		return
+	}
+	if known, err := network.ReadFile(next.Topology); err == nil {
+		w.ahead = known
+	}
 }
 
 // wayOf computes the way of a service that is about to be configured; nil: it wants none. A new one
@@ -188,19 +203,13 @@ func (e *Room) wayOf(s *config.Service, n *config.Node) (*serviceWay, error) {
 	if s.Way == nil {
 		return nil, nil
 	}
-	w := &e.ways
-	if w.follows == nil || *w.follows != *n.Edge.Network {
-		if known, err := network.ReadFile(n.Edge.Network.Topology); err == nil {
-			w.known = known
-		}
-	}
 	var before *serviceWay
 	if running := e.Runs.service(s.Endpoint); running != nil {
 		before = running.way
 	}
-	found := e.computeWay(s, before, n)
+	found := e.computeWay(s, before, n, e.ways.ahead)
 	isNew := before == nil || !sameWay(before.want, s.Way)
-	if short := found.short(); short != "" && w.known != nil && isNew && e.Node != nil {
+	if short := found.short(); short != "" && e.ways.ahead != nil && isNew && e.Node != nil {
 		return nil, &config.Problem{Kind: config.ErrConflict,
 			Text: fmt.Sprintf("service %q: %s", s.Name, short), Mend: wayMend(s, n, found)}
 	}
@@ -232,12 +241,12 @@ func wayMend(s *config.Service, n *config.Node, found *serviceWay) string {
 	return text
 }
 
-// computeWay finds the paths of a service as far as the network is known. Those that it has stay if
+// computeWay finds the paths of a service as far as the network is known; nil: not at all. Those that it has stay if
 // others are hardly better.
-func (e *Room) computeWay(s *config.Service, before *serviceWay, n *config.Node) *serviceWay {
+func (e *Room) computeWay(s *config.Service, before *serviceWay, n *config.Node,
+	known *network.Known) *serviceWay {
 	w := &serviceWay{want: s.Way, nodes: map[netip.Addr]string{}, at: time.Now(),
 		names: map[netip.Addr]string{}}
-	known := e.ways.known
 	if known == nil {
 		w.problem = "the topology has not been read yet"
 		return w

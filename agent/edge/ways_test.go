@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"sextant/agent/network"
+	"sextant/agent/role"
 	"sextant/config"
 	"sextant/packet/srv6"
 	"sextant/te/topology"
 	"sextant/te/topology/format"
 )
 
-// square is a topology of edge, left or right, out, whose links to the left have less delay.
-func square(t *testing.T, left string) *network.Known {
+// square writes a topology of edge, left or right, out, whose links to the left have less delay.
+func square(t *testing.T, left string) (file string) {
 	t.Helper()
 	b := topology.NewBuilder("square", 0)
 	for _, name := range []string{"edge", "left", "right", "out"} {
@@ -39,10 +40,15 @@ func square(t *testing.T, left string) *network.Known {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "square.json")
+	file = filepath.Join(t.TempDir(), "square.json")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+func read(t *testing.T, file string) *network.Known {
+	t.Helper()
 	known, err := network.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +84,37 @@ func TestWaysOverUnwritableSIDs(t *testing.T) {
 		left, problem string
 		paths         int // to web1
 	}{{"", "", 1}, {"2001:db8:1::/64", "is not one identifier", 0}, {"", "", 1}} {
-		e.ways.known = square(t, test.left)
+		known := read(t, square(t, test.left))
 		for range 2 {
-			w = e.computeWay(s, w, n)
+			w = e.computeWay(s, w, n, known)
 			if got := len(w.sids(s.Backends[0])); got != test.paths ||
 				!strings.Contains(w.short(), test.problem) || w.short() == "" != (got > 0) {
 				t.Errorf("SID %q of the router: %d paths, %q", test.left, got, w.short())
 			}
 		}
+	}
+}
+
+// A node file with another topology computes on that one; if it is refused, services go on on the
+// one that the edge follows.
+func TestRefusedNetworkChangesNothing(t *testing.T) {
+	n := squareNode(t)
+	e, s := &Room{}, &n.Edge.Services[0]
+	e.Core = &role.Core{Node: n}
+	e.ways.follows, e.ways.known = n.Edge.Network, read(t, square(t, ""))
+	followed := e.ways.known
+	next := squareNode(t)
+	next.Edge.Network.Topology = square(t, "2001:db8:1::/64")
+	e.readAhead(next.Edge.Network)
+	if _, err := e.wayOf(&next.Edge.Services[0], next); err == nil ||
+		!strings.Contains(err.Error(), "is not one identifier") {
+		t.Errorf("a router's SID that carriers can't hold: %v", err)
+	}
+	if w := e.computeWay(s, nil, n, e.ways.known); e.ways.known != followed || w.short() != "" {
+		t.Errorf("after a refused file: %q", w.short())
+	}
+	e.readAhead(n.Edge.Network)
+	if _, err := e.wayOf(s, n); err != nil {
+		t.Errorf("the file as it was: %v", err)
 	}
 }

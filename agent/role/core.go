@@ -88,13 +88,18 @@ type Loop struct {
 var errEnding = &api.Error{Code: api.Internal,
 	Message: "the agent is ending; ask again when it runs"}
 
-// Do runs f in the owner goroutine and waits for it.
-func (l *Loop) Do(ctx context.Context, f func()) error {
+// Do runs f in the owner goroutine and waits for it. Once the owner has ended ctx, f does not run.
+func (l *Loop) Do(ctx context.Context, f func()) (err error) {
 	finished := make(chan struct{})
 	select {
-	case l.Work <- func() { f(); close(finished) }:
+	case l.Work <- func() {
+		if err = ctx.Err(); err == nil {
+			f()
+		}
+		close(finished)
+	}:
 		<-finished
-		return nil
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.Done:

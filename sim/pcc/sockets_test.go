@@ -112,11 +112,7 @@ func TestSocketsOfOtherConnections(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			found := s.explore()
-			t.Logf("%d states", found.states)
-			for i, line := range found.trace {
-				t.Errorf("%2d. %s", i+1, line)
-			}
+			s.breaksNothing(t)
 		})
 	}
 }

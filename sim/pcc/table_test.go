@@ -30,6 +30,16 @@ func TestGuarantees(t *testing.T) {
 	}
 }
 
+// breaksNothing explores a set-up, and shows how it loses a connection if it does.
+func (s setup) breaksNothing(t *testing.T) {
+	t.Helper()
+	found := s.explore()
+	t.Logf("%d states", found.states)
+	for i, line := range found.trace {
+		t.Errorf("%2d. %s", i+1, line)
+	}
+}
+
 // What edges believe to know about flows breaks no connection, even if it is all wrong: where
 // chains keep connections, chains with anybody in front keep them too.
 func TestWrongCacheBreaksNothing(t *testing.T) {
@@ -40,11 +50,7 @@ func TestWrongCacheBreaksNothing(t *testing.T) {
 		s.cache, s.changes = true, min(s.changes, 3) // or else it takes minutes
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			found := s.explore()
-			t.Logf("%d states", found.states)
-			for i, line := range found.trace {
-				t.Errorf("%2d. %s", i+1, line)
-			}
+			s.breaksNothing(t)
 		})
 	}
 }
@@ -67,11 +73,7 @@ func TestOrdersBreakNothing(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, sites %v", s.name, s.sites), func(t *testing.T) {
 				t.Parallel()
-				found := s.explore()
-				t.Logf("%d states", found.states)
-				for i, line := range found.trace {
-					t.Errorf("%2d. %s", i+1, line)
-				}
+				s.breaksNothing(t)
 			})
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"sextant/packet/srv6"
 )
 
-// maxPathSIDs is how many SIDs a path from an edge to a backend has: the data plane holds as many,
+// MaxPathSIDs is how many SIDs a path from an edge to a backend has: the data plane holds as many,
 // and they leave room for two candidates in one address.
-const maxPathSIDs = 4
+const MaxPathSIDs = 4
 
 // PathTo is the path to a backend of the service; none: it is reached by routing's own way.
 func (s *Service) PathTo(b Backend) []netip.Addr {
@@ -38,7 +38,7 @@ func (s *Service) longestPath() int {
 
 // settle leaves room for the longest path where the file does not say how long chains are.
 func (s *Service) settle(given func(string) bool) []*Problem {
-	if longest := s.longestWay(); longest > 0 && longest <= maxPathSIDs && !given("depth") &&
+	if longest := s.longestWay(); longest > 0 && longest <= MaxPathSIDs && !given("depth") &&
 		s.Policy == PolicyOffer {
 		s.Depth = max(min(s.Depth, srv6.MaxCarrierCSIDs-longest), min(s.Candidates, maxCandidates))
 	}
@@ -66,10 +66,10 @@ func (c *checker) path(where, depth string, s Service, path []netip.Addr, e *Edg
 	}
 	chain := s.chainSIDs()
 	switch {
-	case len(path) > maxPathSIDs:
+	case len(path) > MaxPathSIDs:
 		c.invalid(where, fmt.Sprintf("a path of %d SIDs", len(path)),
 			fmt.Sprintf("name %d at most: leave out those that routing passes by itself",
-				maxPathSIDs))
+				MaxPathSIDs))
 	case e.Encapsulation != Carrier && len(path) > 0 && len(path)+chain > srv6.MaxCarrierCSIDs:
 		c.conflict(where, tooManyBytes(len(path), chain),
 			roomMend(len(path), s.Candidates), depth)

@@ -123,7 +123,7 @@ func (c *checker) way(where string, s Service, e *Edge) {
 				`write a link like "R1>R2", a node like R3, or a shared-risk group like "risk 7"`)
 		}
 	}
-	if chain := s.chainSIDs(); e.Encapsulation != Carrier && w.SIDs <= maxPathSIDs &&
+	if chain := s.chainSIDs(); e.Encapsulation != Carrier && w.SIDs <= MaxPathSIDs &&
 		w.SIDs+chain > srv6.MaxCarrierCSIDs {
 		c.conflict(join(at, "sids"), tooManyBytes(w.SIDs, chain),
 			roomMend(w.SIDs, s.Candidates), join(where, "depth"))

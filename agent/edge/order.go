@@ -13,8 +13,8 @@ import (
 // the load of the host, whichever of them the service names. Who is a candidate is the table's word
 // alone, so edges that know other weights find the same connections.
 
-// emptyPath is what is added to the congestion of ways: a fifth of a full queue. Ways that are free
-// but for a few packets count as alike.
+// emptyPath is what is added to the congestion of ways: a fifth of a full queue. So ways that are
+// free but for a few packets, a fiftieth of a full queue, have the same rank.
 const emptyPath = 2_000
 
 // weightsOf are what offers to the members of a service cost, in their order; nil if it has no

@@ -222,7 +222,7 @@ func wayMend(s *config.Service, n *config.Node, found *serviceWay) string {
 	for _, a := range found.answers {
 		needs = max(needs, a.Needs)
 	}
-	if needs == 0 {
+	if needs == 0 || needs > config.MaxPathSIDs {
 		return "avoid less, ask for one path, or write node: NAME for each backend"
 	}
 	const idBytes, sidBytes, headers, srh = 2, 16, 40, 8
@@ -241,8 +241,8 @@ func wayMend(s *config.Service, n *config.Node, found *serviceWay) string {
 	return text
 }
 
-// computeWay finds the paths of a service as far as the network is known; nil: not at all. Those that it has stay if
-// others are hardly better.
+// computeWay finds the paths of a service as far as the network is known; nil: not at all. Those
+// that it has by telemetry stay if others are hardly better.
 func (e *Room) computeWay(s *config.Service, before *serviceWay, n *config.Node,
 	known *network.Known) *serviceWay {
 	w := &serviceWay{want: s.Way, nodes: map[netip.Addr]string{}, at: time.Now(),
@@ -374,7 +374,8 @@ func (e *Room) wayWarnings() (list []string) {
 	return list
 }
 
-// wayView says how a flow came to its path to a backend; nil if the service wants no way.
+// wayView says how a flow came to its path to a backend; nil if the service wants no way, or the
+// backend has a path of its own, which goes before.
 func (e *Room) wayView(s *Service, backend uint16, hash uint64) *api.Way {
 	if s.way == nil {
 		return nil
@@ -385,6 +386,9 @@ func (e *Room) wayView(s *Service, backend uint16, hash uint64) *api.Way {
 	for i, m := range s.Members {
 		if m.ID != backend {
 			continue
+		}
+		if len(s.PathTo(s.Backends[i])) > 0 {
+			return nil
 		}
 		v.Node = w.nodes[s.Backends[i].SID]
 		a := w.answers[v.Node]

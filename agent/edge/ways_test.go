@@ -10,9 +10,11 @@ import (
 	"sextant/agent/network"
 	"sextant/agent/role"
 	"sextant/config"
+	"sextant/lb/pool"
 	"sextant/packet/srv6"
 	"sextant/te/topology"
 	"sextant/te/topology/format"
+	"sextant/te/way"
 )
 
 // square writes a topology of edge, left or right, out, whose links to the left have less delay.
@@ -116,5 +118,32 @@ func TestRefusedNetworkChangesNothing(t *testing.T) {
 	e.readAhead(n.Edge.Network)
 	if _, err := e.wayOf(s, n); err != nil {
 		t.Errorf("the file as it was: %v", err)
+	}
+}
+
+// A path that is given goes before a way, which explains nothing then.
+func TestGivenPathHasNoWay(t *testing.T) {
+	n := squareNode(t)
+	e, s := &Room{}, Service{Service: n.Edge.Services[0]}
+	s.way = e.computeWay(&s.Service, nil, n, read(t, square(t, "")))
+	s.Members = []pool.Backend{{ID: 1}, {ID: 2}, {ID: 3}}
+	s.Backends[0].Path = []netip.Addr{netip.MustParseAddr("fcbb:bb00:3::")}
+	if w := e.wayView(&s, 1, 0); w != nil {
+		t.Errorf("web1 has a path of its own, and %+v", w)
+	}
+	if w := e.wayView(&s, 2, 0); w == nil || w.Node != "left" || w.Cost != 1 {
+		t.Errorf("to web2: %+v", w)
+	}
+}
+
+// What is to be written to have a way is something that a node file takes.
+func TestMendOfWays(t *testing.T) {
+	n := squareNode(t)
+	s := &n.Edge.Services[0]
+	for needs, want := range map[int]string{0: "avoid less", 3: "write sids: 3", 5: "avoid less"} {
+		found := &serviceWay{answers: map[string]way.Answer{"out": {Needs: needs}}}
+		if got := wayMend(s, n, found); !strings.HasPrefix(got, want) {
+			t.Errorf("a path of %d SIDs: %q, want %q", needs, got, want)
+		}
 	}
 }

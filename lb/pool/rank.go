@@ -8,7 +8,7 @@ type Weight struct {
 	Remote          bool    // it is in another site than the edge
 	Path, LeastPath float64 // cost of the way to it, and to the nearest of the service
 	Load, MeanLoad  float64 // of its host, and of all hosts of the service
-	EmptyPath       float64 // added to both paths: differences that are small beside it do not count
+	EmptyPath       float64 // added to both paths: what is small beside it makes no difference
 }
 
 const (

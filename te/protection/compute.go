@@ -248,8 +248,8 @@ func (n Network) paths(found []segment.Path) ([]Path, error) {
 }
 
 // Fault says why a list, with what packets visit behind it, does not take its path from a node in
-// the network as it is: a link that is down or gone, or shortest paths that lead elsewhere; "" if it
-// does. The engine must be of the network.
+// the network as it is: a link that is down or gone, or shortest paths that lead elsewhere; "" if
+// it does. The engine must be of the network.
 func (n Network) Fault(e *segment.Engine, node string, p Path, behind ...segment.SID) string {
 	path := segment.Path{}
 	for _, l := range p.Links {

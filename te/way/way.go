@@ -62,9 +62,9 @@ type Answer struct {
 	Needs int    // SIDs that the next path would take; 0: no number would do, or none is missing
 }
 
-// Compute finds the paths to the servers behind some nodes. By telemetry, those of an earlier answer
-// to the same intent stay where others are hardly better. It fails if the intent contradicts the
-// network; that a node has fewer paths than wanted is said in its answer.
+// Compute finds the paths to the servers behind some nodes. By telemetry, those of an earlier
+// answer to the same intent stay where others are hardly better. It fails if the intent contradicts
+// the network; that a node has fewer paths than wanted is said in its answer.
 func (n Network) Compute(i Intent, to []string, before map[string]Answer) (map[string]Answer,
 	error) {
 	answers := map[string]Answer{}

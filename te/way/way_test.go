@@ -340,7 +340,8 @@ func TestKeptPathsCarry(t *testing.T) {
 		}
 		changed(t, &n, func() uint32 { return rapid.Uint32Range(1, 5).Draw(t, "metric") }, "")
 		for e := range topology.Edge(n.View.Edges()) {
-			n.Weights[protection.LinkOf(n.View.Graph, e)] += rapid.SampledFrom([]float64{0, 0.01, 0.1}).Draw(t, "more")
+			more := rapid.SampledFrom([]float64{0, 0.01, 0.1}).Draw(t, "more")
+			n.Weights[protection.LinkOf(n.View.Graph, e)] += more
 		}
 		answers, err := n.Compute(i, []string{name}, before)
 		if err != nil {

@@ -396,14 +396,13 @@ func (f *telemetryFabric) endPauses(count int) (times []time.Duration) {
 		time.Sleep(10 * time.Millisecond)
 		least := time.Since(last)
 		ended := write()
+		// A look through the flows may have reported the same pause before it ended.
 		r := f.next(func(r listener.Report) bool {
 			return r.IdleGapUs != nil && r.Flow != nil && r.Flow.Source == source &&
-				r.Time.After(ended)
+				r.Time.After(ended) &&
+				time.Duration(*r.IdleGapUs)*time.Microsecond >= least*9/10
 		})
 		times = append(times, r.Time.Sub(ended))
-		if got := time.Duration(*r.IdleGapUs) * time.Microsecond; got < least/2 {
-			f.t.Errorf("reported a pause of %v, it was %v", got, least)
-		}
 	}
 	return times
 }

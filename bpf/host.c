@@ -14,6 +14,7 @@
 #include "include/host.h"
 #include "include/inner.h"
 #include "include/end_learn.h"
+#include "include/offer_copies.h"
 #include "include/quicflow.h"
 #include "include/refused_syn.h"
 #include "include/signals.h"
@@ -57,18 +58,55 @@ static __noinline __u32 service_index(const struct packet *p)
 	return service->quic ? service->index | SERVICE_QUIC : service->index;
 }
 
-/* How many candidates a carrier names after this host: ids in the SID's argument. */
-static __always_inline __u32 argument_ids(const struct outer *outer, const struct ipv6hdr *ip)
+/* What is in the argument of the SID that a packet came to. */
+struct argument {
+	__u32 ids; /* how many */
+	__u16 last;
+};
+
+static __always_inline struct argument argument_read(const volatile struct local_sid *sid,
+						     const struct address *destination)
 {
-	const volatile struct local_sid *sid = &settings.sids[outer->sid % SIDS_MAX];
-	const struct address *destination = (const void *)&ip->daddr;
-	__u32 count = 0;
+	struct argument argument = {};
 
 	for (int word = 0; word < 2; word++)
-		for (int shift = 0; shift < 64; shift += 16)
-			count += (destination->word[word] & ~sid->prefix.mask.word[word] &
-				  0xffffULL << shift) != 0;
-	return count;
+		for (int shift = 0; shift < 64; shift += 16) {
+			__u16 id = (destination->word[word] & ~sid->prefix.mask.word[word]) >>
+				   shift;
+
+			if (!id)
+				continue;
+			argument.ids++;
+			argument.last = bpf_ntohs(id);
+		}
+	return argument;
+}
+
+/* How many candidates a carrier names after this host. */
+static __always_inline __u32 argument_ids(const struct outer *outer, const struct ipv6hdr *ip)
+{
+	return argument_read(&settings.sids[outer->sid % SIDS_MAX], (const void *)&ip->daddr).ids -
+	       !!outer->copy;
+}
+
+/* Whether one of a word's four ids may be the mark of a copy: all ones, but for the last bit. */
+static __always_inline bool may_have_mark(__u64 word)
+{
+	__u64 ones = 0xfefffefffefffeffULL, zero = ~word & ones; /* in memory order */
+
+	return (zero - 0x0001000100010001ULL) & ~zero & 0x8000800080008000ULL;
+}
+
+/* Takes the mark of a copy for what it is: no candidate. Not inlined, for it is rare. */
+static __noinline void copy_mark_read(struct outer *outer, const struct address *destination)
+{
+	struct argument argument =
+		argument_read(&settings.sids[outer->sid % SIDS_MAX], destination);
+
+	if (argument.last < COPY_MARK)
+		return;
+	outer->copy = argument.last - COPY_MARK + 1;
+	outer->argument = argument.ids > 1;
 }
 
 /*
@@ -275,6 +313,14 @@ static __always_inline bool decapsulates(const struct outer *outer)
 	return false;
 }
 
+/* For how many jiffies copies of a packet are looked for. A SYN that was refused stays so. */
+static __always_inline __u32 copy_window(const struct packet *inner)
+{
+	return inner->flow.protocol == IPPROTO_TCP && is_first_syn(inner) ?
+		       settings.refusal_jiffies :
+		       copy_jiffies;
+}
+
 /*
  * The ends that ask whose connection it is: End.OFFER, which passes on what it does not take, and
  * End.DT4.COND, End.DT6.COND, End.DT46.COND, which send strays back.
@@ -285,9 +331,10 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	bool offer = outer->behavior == BEHAVIOR_END_OFFER;
 	bool left = outer->argument || segments_left(ctx, outer->srh);
 	struct host_traffic *t;
+	int reason, seen = COPY_FIRST;
 	__u32 service;
+	__u64 copy;
 	bool quic;
-	int reason;
 
 	if (!offer && left)
 		return drop(REASON_SEGMENTS_LEFT);
@@ -300,9 +347,18 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	quic = service & SERVICE_QUIC;
 	service &= ~SERVICE_QUIC;
 	t = bpf_map_lookup_elem(&served, &service);
-	if (offer ? !takes(ctx, f, outer, inner, left, service, quic) : is_stray(ctx, inner)) {
+	copy = outer->copy ? copy_identity(ctx, &settings.domain.secret, inner) : 0;
+	if (copy)
+		seen = copy_judge(copy, outer->copy - 1, copy_window(inner));
+	if (unlikely(seen == COPY_TAKEN))
+		return drop(REASON_DUPLICATE);
+	if (offer ? (left && seen == COPY_PASSED) ||
+			    !takes(ctx, f, outer, inner, left, service, quic) :
+		    is_stray(ctx, inner)) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
+		if (copy && !seen)
+			copy_passed_on(copy, copy_window(inner));
 		return offer ? pass_on(ctx, f, outer->srh, outer->argument) :
 			       send_back(ctx, f, outer, inner);
 	}
@@ -386,6 +442,10 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 	outer->sid = sid;
 	outer->behavior = settings.sids[sid].behavior;
 	outer->argument = has_argument(&settings.sids[sid], &p->flow.destination);
+	if (outer->argument && outer->behavior == BEHAVIOR_END_OFFER &&
+	    unlikely(may_have_mark(p->flow.destination.word[0]) ||
+		     may_have_mark(p->flow.destination.word[1])))
+		copy_mark_read(outer, &p->flow.destination);
 	outer->length = p->length - c->left;
 	outer->traffic_class = p->traffic_class;
 	outer->next = p->flow.protocol;

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -37,6 +38,7 @@ type HostConfig struct {
 	// bytes of the largest packet of a client that fits the SR domain behind the outer header
 	TunnelMTU  int
 	Refusal    time.Duration // how long a refused SYN stays refused
+	Copies     time.Duration // how long copies of a packet are looked for; 0: 100 ms
 	Cgroup     string        // whose sockets count as busy
 	Interfaces []HostInterface
 }
@@ -51,10 +53,10 @@ type Host struct {
 }
 
 // hostState is taken over from the predecessor: counters, which run on, open connections, refusals,
-// fragments, QUIC flows, who sent SYNs, and what SR_dyn has learnt.
+// fragments, QUIC flows, who sent SYNs, copies, and what SR_dyn has learnt.
 var hostState = []string{
 	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported",
-	"fragments", "quic_flows", "askers",
+	"fragments", "quic_flows", "askers", "copies_seen",
 }
 
 // behaviors maps the behaviours to enum behavior of bpf/host.c.
@@ -112,8 +114,19 @@ func (h *Host) spec() (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return nil, err
 	}
+	if err := spec.Variables["copy_jiffies"].Set(
+		jiffies(cmp.Or(h.config.Copies, defaultCopyTime))); err != nil {
+		return nil, err
+	}
 	return spec, setJiffies(spec)
 }
+
+// defaultCopyTime is longer than the delays of paths differ, and shorter than TCP waits before it
+// sends again.
+const defaultCopyTime = 100 * time.Millisecond
+
+// jiffies is a time in the kernel's ticks.
+func jiffies(t time.Duration) uint32 { return uint32(t.Seconds() * float64(jiffiesPerSecond())) }
 
 // tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size
 // leaves out.
@@ -130,7 +143,7 @@ func (c HostConfig) settings() (hostSettings, error) {
 	s := hostSettings{
 		Domain:         c.Domain.settings(),
 		NetnsCookie:    cookie,
-		RefusalJiffies: uint32(c.Refusal.Seconds() * float64(jiffiesPerSecond())),
+		RefusalJiffies: jiffies(c.Refusal),
 		MSSIPv4:        uint16(c.TunnelMTU - tcpHeadersIPv4),
 		MSSIPv6:        uint16(c.TunnelMTU - tcpHeadersIPv6),
 	}

@@ -22,6 +22,7 @@ const (
 	hostMapBusy             = "busy"
 	hostMapCaptureScratch   = "capture_scratch"
 	hostMapCaptured         = "captured"
+	hostMapCopiesSeen       = "copies_seen"
 	hostMapDrops            = "drops"
 	hostMapFibEpoch         = "fib_epoch"
 	hostMapFragments        = "fragments"
@@ -41,6 +42,7 @@ const (
 	hostProgHostLeave       = "host_leave"
 	hostProgHostSockets     = "host_sockets"
 	hostVarCaptureBytes     = "capture_bytes"
+	hostVarCopyJiffies      = "copy_jiffies"
 	hostVarHmacRule         = "hmac_rule"
 	hostVarJiffiesPerSecond = "jiffies_per_second"
 	hostVarLearners         = "learners"
@@ -105,6 +107,7 @@ type hostMapSpecs struct {
 	Busy           *ebpf.MapSpec `ebpf:"busy"`
 	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
 	Captured       *ebpf.MapSpec `ebpf:"captured"`
+	CopiesSeen     *ebpf.MapSpec `ebpf:"copies_seen"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
 	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
@@ -127,6 +130,7 @@ type hostMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type hostVariableSpecs struct {
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
+	CopyJiffies      *ebpf.VariableSpec `ebpf:"copy_jiffies"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Learners         *ebpf.VariableSpec `ebpf:"learners"`
@@ -160,6 +164,7 @@ type hostMaps struct {
 	Busy           *ebpf.Map `ebpf:"busy"`
 	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
 	Captured       *ebpf.Map `ebpf:"captured"`
+	CopiesSeen     *ebpf.Map `ebpf:"copies_seen"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
 	Fragments      *ebpf.Map `ebpf:"fragments"`
@@ -185,6 +190,7 @@ func (m *hostMaps) Close() error {
 		m.Busy,
 		m.CaptureScratch,
 		m.Captured,
+		m.CopiesSeen,
 		m.Drops,
 		m.FibEpoch,
 		m.Fragments,
@@ -208,6 +214,7 @@ func (m *hostMaps) Close() error {
 // It can be passed to loadHostObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hostVariables struct {
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
+	CopyJiffies      *ebpf.Variable `ebpf:"copy_jiffies"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Learners         *ebpf.Variable `ebpf:"learners"`

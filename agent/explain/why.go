@@ -185,6 +185,7 @@ var offers = map[model.Offer]string{
 	model.OfferNoService:     "passed on: a new connection to a service that is not on this host",
 	model.OfferNotHere:       "passed on: the connection is not here",
 	model.OfferNotTCP:        "passed on: nothing is known about it, and others are left",
+	model.OfferPassedBefore:  "passed on: its other copy was, a moment ago",
 	model.OfferStray:         "sent back to the edge: the connection is not here",
 }
 

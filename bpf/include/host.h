@@ -63,5 +63,6 @@ struct outer {
 	__u32 behavior; /* of the SID */
 	__u8 traffic_class;
 	__u8 next; /* the upper layer */
-	bool argument; /* the SID has one */
+	bool argument; /* the SID has one, but for the mark of a copy */
+	__u8 copy; /* 1 or 2: which one the packet is; 0: the only one */
 };

@@ -46,6 +46,7 @@ type Host struct {
 	quicFlows refusals  // taken lately: remembered in the same way
 	fragments fragments // first ones that were taken
 	askers    askers
+	copies    copies
 }
 
 // LocalSID is a SID of a host: what is sent to an address of the prefix meets the

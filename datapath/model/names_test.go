@@ -34,7 +34,8 @@ func TestNames(t *testing.T) {
 		{names[model.Answer](), strings.Fields(`none echoed too_big_answered translated`)},
 		{names[model.Offer](),
 			strings.Fields(
-				`none last here accepted refused refused_before no_service not_here not_tcp stray returned`)},
+				`none last here accepted refused refused_before no_service not_here not_tcp stray ` +
+					`passed_before returned`)},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)

@@ -24,6 +24,7 @@ const (
 	OfferNotHere                    // passed on: the connection is not here
 	OfferNotTCP                     // passed on: nothing to be known about it
 	OfferStray                      // sent back to the edge: the connection is not here
+	OfferPassedBefore               // passed on: another copy of it was, a moment ago
 	// left to the kernel: the connection is not here, and the packet was sent back before
 	OfferReturned
 )
@@ -39,6 +40,7 @@ var offerNames = [...]string{
 	OfferNotHere:       "not_here",
 	OfferNotTCP:        "not_tcp",
 	OfferStray:         "stray",
+	OfferPassedBefore:  "passed_before",
 	OfferReturned:      "returned",
 }
 
@@ -69,8 +71,19 @@ func (v *visit) offer(r Result) Result {
 			r.Service, service = key, found
 		}
 	}
-	r.Offer = v.consider(&r, &inner, service)
+	copies, first := v.judge(&inner)
+	switch {
+	case !first && !copies.passedOn:
+		return r.drop(ReasonDuplicate)
+	case !first && v.left():
+		r.Offer = OfferPassedBefore
+	default:
+		r.Offer = v.consider(&r, &inner, service)
+	}
 	if !r.Offer.takes() {
+		if copies != nil {
+			copies.passedOn = true
+		}
 		return v.passOn(r)
 	}
 	if service == nil {
@@ -89,7 +102,7 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	switch {
 	case service != nil && service.QUIC:
 		return v.considerQUIC(r, inner, service)
-	case !v.argument() && v.outer.segmentsLeft() == 0:
+	case !v.left():
 		if service != nil && inner.protocol == protocolTCP && inner.transport.opens() {
 			v.decide(r, service)
 		}
@@ -121,7 +134,7 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 func (v *visit) decide(r *Result, service *HostService) bool {
 	told := v.note(r.Flow)
 	answer, next := service.Policy.Decide(service.State, acceptance.Offer{
-		Busy: v.host.Busy(r.Service), Left: uint32(v.argumentIDs() + v.outer.segmentsLeft()),
+		Busy: v.host.Busy(r.Service), Left: uint32(v.candidates() + v.outer.segmentsLeft()),
 		Told: told,
 	})
 	service.State = next
@@ -143,17 +156,6 @@ func (v *visit) note(t flow.Tuple) acceptance.Note {
 		return 0 // the label is of another making
 	}
 	return acceptance.Note(difference >> noteLabelShift)
-}
-
-// argumentIDs counts the candidates that a carrier names after this host.
-func (v *visit) argumentIDs() (count int) {
-	address, own := v.outer.dst.As16(), v.sid.Prefix.Masked().Addr().As16()
-	for i := 0; i < len(address); i += 2 {
-		if address[i] != own[i] || address[i+1] != own[i+1] {
-			count++
-		}
-	}
-	return count
 }
 
 // here reports whether the connection of a TCP packet is on this host. Of a later fragment, that is
@@ -246,7 +248,7 @@ func (v *visit) passOn(r Result) Result {
 // (RFC 9800 section 4.1.1) comes before the next segment (RFC 8986 section 4.1).
 func (v *visit) next() (destination netip.Addr, left int) {
 	left = v.outer.segmentsLeft()
-	if v.argument() {
+	if v.candidates() > 0 {
 		destination, _ = srv6.Shift(v.outer.dst)
 		return destination, left
 	}

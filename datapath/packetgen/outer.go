@@ -3,6 +3,8 @@ package packetgen
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"sextant/packet/srv6"
 )
 
 // hostPacket makes a frame with a packet in an outer one.
@@ -117,6 +119,10 @@ func (g *Generator) withArgument(sid netip.Prefix) netip.Addr {
 	}
 	if len(argument) > 0 && g.oneIn(16) {
 		argument[len(argument)-1] = uint8(g.random.Uint32())
+	}
+	if len(argument) > 2 && g.oneIn(8) {
+		mark := srv6.CopyMark(g.below(srv6.Copies))
+		binary.BigEndian.PutUint16(argument[2*g.below(len(argument)/2):], uint16(mark))
 	}
 	return netip.AddrFrom16(a)
 }

@@ -166,7 +166,7 @@ func (w tap) next(t *testing.T, is4 bool) (leg int, number uint32) {
 	t.Helper()
 	buffer := make([]byte, 2048)
 	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
-		n, from, err := unix.Recvfrom(w.fd, buffer, 0)
+		n, from, err := linuxtest.Receive(w.fd, buffer)
 		must(t, err)
 		frame := buffer[:n]
 		leg, ok := w.legs[from.(*unix.SockaddrLinklayer).Ifindex]

@@ -16,6 +16,7 @@ import (
 
 	"sextant/datapath/model"
 	"sextant/linux"
+	"sextant/linux/linuxtest"
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
 )
@@ -81,7 +82,7 @@ func (w wire) next(t *testing.T) (frame []byte, header srv6.SRH) {
 	t.Helper()
 	buffer := make([]byte, 2048)
 	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
-		n, from, err := unix.Recvfrom(w.fd, buffer, 0)
+		n, from, err := linuxtest.Receive(w.fd, buffer)
 		must(t, err)
 		link, ok := from.(*unix.SockaddrLinklayer)
 		if !ok || link.Pkttype == unix.PACKET_OUTGOING || n < ipv6HeaderEnd ||

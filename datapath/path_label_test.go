@@ -55,7 +55,7 @@ func labelTap(t testing.TB) func(testing.TB) []byte {
 	return func(t testing.TB) []byte {
 		frame := make([]byte, 4096)
 		for {
-			n, _, err := unix.Recvfrom(fd, frame, 0)
+			n, _, err := linuxtest.Receive(fd, frame)
 			must(t, err)
 			if n > 14 && bytes.Equal(frame[:6], labelGateway) {
 				return frame[:n]

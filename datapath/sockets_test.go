@@ -14,6 +14,7 @@ import (
 	"sextant/datapath/model"
 	"sextant/datapath/packetgen"
 	"sextant/linux"
+	"sextant/linux/linuxtest"
 	"sextant/packet/flow"
 )
 
@@ -122,7 +123,7 @@ func (w wire) hear(t testing.TB, what func(*layers.TCP) bool) *layers.TCP {
 	t.Helper()
 	buffer := make([]byte, 2048)
 	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
-		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
+		n, _, err := linuxtest.Receive(w.fd, buffer)
 		must(t, err)
 		packet := gopacket.NewPacket(buffer[:n], layers.LayerTypeEthernet, gopacket.Default)
 		tcp, ok := packet.Layer(layers.LayerTypeTCP).(*layers.TCP)

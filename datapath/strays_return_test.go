@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sextant/datapath/packettest"
 	"sextant/linux"
 	"sextant/linux/linuxtest"
@@ -101,7 +99,7 @@ func TestReturnedStrays(t *testing.T) {
 func (w wire) seesReset(about packettest.Packet, number uint32) bool {
 	buffer := make([]byte, 4096)
 	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
-		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
+		n, _, err := linuxtest.Receive(w.fd, buffer)
 		if err != nil {
 			return false
 		}

@@ -284,7 +284,7 @@ func (r *strayRouter) sid(vip netip.Addr) netip.Addr {
 func (w wire) sees(sid netip.Addr, payload []byte) bool {
 	buffer := make([]byte, 4096)
 	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
-		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
+		n, _, err := linuxtest.Receive(w.fd, buffer)
 		if err != nil {
 			return false
 		}

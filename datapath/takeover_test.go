@@ -17,6 +17,7 @@ import (
 
 	"sextant/datapath/packettest"
 	"sextant/lb/acceptance"
+	"sextant/linux/linuxtest"
 )
 
 // passProgram is a foreign XDP program that passes everything.
@@ -116,7 +117,7 @@ func (c *crossing) send(t testing.TB, around func(inner []byte) []byte) {
 	}
 	buffer := make([]byte, 2048)
 	for len(missing) > 0 {
-		n, _, err := unix.Recvfrom(c.out.fd, buffer, 0)
+		n, _, err := linuxtest.Receive(c.out.fd, buffer)
 		if err != nil {
 			t.Fatalf("after %d frames, %d were lost: %v", c.sent, len(missing), err)
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/linux"
+	"sextant/linux/linuxtest"
 )
 
 // newVeth makes a namespace with the two ends a and b of a link, both up.
@@ -121,7 +122,7 @@ func retrySend(sender, capture int, to unix.Sockaddr) ([]byte, error) {
 			continue
 		}
 		for {
-			n, _, err := unix.Recvfrom(capture, packet, 0)
+			n, _, err := linuxtest.Receive(capture, packet)
 			if err != nil {
 				break
 			}

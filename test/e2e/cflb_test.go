@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/linux/linuxtest"
 	"sextant/packet/cflb"
 )
 
@@ -161,7 +162,7 @@ func (f *fatTree) receive(of6 bool, wanted int) {
 	f.t.Helper()
 	buffer := make([]byte, 2048)
 	for read := 0; read < wanted; {
-		n, _, err := unix.Recvfrom(f.taps[of6], buffer, 0)
+		n, _, err := linuxtest.Receive(f.taps[of6], buffer)
 		if errors.Is(err, unix.EAGAIN) {
 			f.t.Fatalf("%d of %d packets arrived at hosts", read, wanted)
 		}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the files of a release for amd64 and arm64: Debian packages, RPMs, archives, one OCI image
-# of both, bills of materials, and checksums of all, which the key of gpg signs if there is one.
+# Builds the files of a release for amd64 and arm64: Debian packages, RPMs, archives, OCI images of
+# both (one with the programs for Kubernetes), the chart, bills of materials, and checksums of all,
+# which the key of gpg signs if there is one.
 # The same commit gives the same bytes; signatures differ.
 #
 #   LDFLAGS=... scripts/release.sh VERSION DEB_VERSION FOLDER [KEY]
@@ -34,6 +35,8 @@ fi
 build() {
 	say "building for $1"
 	GOARCH=$1 go build -trimpath -ldflags "$LDFLAGS" -o "$work/$1/sextant" ./cmd/sextant
+	GOARCH=$1 CGO_ENABLED=0 go build -C controller/kubernetes -trimpath -ldflags "$LDFLAGS" \
+		-o "$work/$1/sextant-kubernetes" ./cmd/sextant-kubernetes
 }
 
 # A path of its own does not get into a binary: -trimpath.
@@ -43,7 +46,7 @@ go build -o "$work/pack" ./packaging/release
 mkdir -p "$folder"
 rm -f "$folder"/sextant[-_]* "$folder"/SHA256SUMS*
 
-images=()
+images=() kubernetes=()
 for architecture in "${architectures[@]}"; do
 	[ -e "$work/$architecture/sextant" ] || build "$architecture"
 	say "packing for $architecture"
@@ -59,8 +62,16 @@ for architecture in "${architectures[@]}"; do
 		tar "$architecture=$work/tar-$architecture"
 	"$HOST_BINARY" version --sbom --of "$binary" >"$folder/$name.cdx.json"
 	images+=("$architecture=$work/tar-$architecture")
+	cp -a "$work/tar-$architecture" "$work/kubernetes-$architecture"
+	install -m 0755 "$work/$architecture/sextant-kubernetes" "$work/kubernetes-$architecture/usr/bin"
+	kubernetes+=("$architecture=$work/kubernetes-$architecture")
 done
 "$work/pack" --version "$version" --out "$folder/sextant-$version-oci.tar" image "${images[@]}"
+"$work/pack" --version "$version" --out "$folder/sextant-kubernetes-$version-oci.tar" image \
+	"${kubernetes[@]}"
+tar -C controller/kubernetes/deploy --sort=name --owner=0 --group=0 --numeric-owner \
+	--mtime="@$SOURCE_DATE_EPOCH" --transform 's,^chart,sextant-kubernetes,' -cf - chart |
+	gzip -9n >"$folder/sextant-kubernetes-$version.tgz"
 
 (cd "$folder" && sha256sum sextant[-_]* >SHA256SUMS)
 if [ -n "$key" ]; then

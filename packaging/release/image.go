@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,8 +17,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// inImage is what an image holds: the binary needs nothing else.
-var inImage = []string{"usr", "usr/bin", "usr/bin/sextant", "usr/share", "usr/share/sextant",
+// kubernetes is the program that an image with it starts: the controller, or the daemon of a node,
+// which starts sextant.
+const kubernetes = "usr/bin/sextant-kubernetes"
+
+// inImage is what an image holds: the binaries need nothing else.
+var inImage = []string{"usr", "usr/bin", "usr/bin/sextant", kubernetes, "usr/share",
+	"usr/share/sextant",
 	"usr/share/sextant/node.schema.json", "usr/share/doc", "usr/share/doc/sextant",
 	"usr/share/doc/sextant/copyright", "etc", "etc/sextant"}
 
@@ -96,6 +102,10 @@ func configFile(j job, s stage, image v1.Image) *v1.ConfigFile {
 			"org.opencontainers.image.version":  j.version,
 			"org.opencontainers.image.licenses": licences,
 		},
+	}
+	if _, err := os.Stat(filepath.Join(s.folder, kubernetes)); err == nil {
+		config.Config.Entrypoint, config.Config.Cmd = []string{"/" + kubernetes}, nil
+		config.Config.Labels["org.opencontainers.image.title"] = "Sextant for Kubernetes"
 	}
 	return config
 }

@@ -207,14 +207,37 @@ func TestImage(t *testing.T) {
 	var architectures []string
 	for _, d := range index.Manifests {
 		architectures = append(architectures, d.Platform.OS+"/"+d.Platform.Architecture)
-		checkImage(t, held, d)
+		checkImage(t, held, d, "/usr/bin/sextant")
 	}
 	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, architectures); diff != "" {
 		t.Errorf("architectures (-want +got):\n%s", diff)
 	}
 }
 
-func checkImage(t *testing.T, held map[string]string, d descriptor) {
+// An image with the program for Kubernetes starts that one.
+func TestKubernetesImage(t *testing.T) {
+	folder := stageFiles(t)
+	program := filepath.Join(folder, kubernetes)
+	if err := os.WriteFile(program, []byte(kubernetes), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := os.ReadFile(pack(t, "image", "amd64="+folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := readTar(t, bytes.NewReader(packed))
+	var layout, index struct{ Manifests []descriptor }
+	read(t, held["index.json"], &layout)
+	read(t, blob(t, held, layout.Manifests[0]), &index)
+	inLayer := checkImage(t, held, index.Manifests[0], "/"+kubernetes)
+	if inLayer[kubernetes] != kubernetes {
+		t.Error("no program for Kubernetes in the layer")
+	}
+}
+
+// checkImage returns what an image's layer holds.
+func checkImage(t *testing.T, held map[string]string, d descriptor,
+	starts string) map[string]string {
 	t.Helper()
 	var manifest struct {
 		Config descriptor
@@ -230,7 +253,7 @@ func checkImage(t *testing.T, held map[string]string, d descriptor) {
 	}
 	read(t, blob(t, held, manifest.Config), &image)
 	if image.Architecture != d.Platform.Architecture || len(manifest.Layers) != 1 ||
-		!cmp.Equal(image.Config.Entrypoint, []string{"/usr/bin/sextant"}) {
+		!cmp.Equal(image.Config.Entrypoint, []string{starts}) {
 		t.Fatalf("image %+v with %d layers", image, len(manifest.Layers))
 	}
 	z, err := gzip.NewReader(strings.NewReader(blob(t, held, manifest.Layers[0])))
@@ -251,6 +274,7 @@ func checkImage(t *testing.T, held map[string]string, d descriptor) {
 	if _, there := inLayer["usr/share/man/man8/sextant.8.gz"]; there {
 		t.Error("man pages in the layer")
 	}
+	return inLayer
 }
 
 func digest(blob string) string {

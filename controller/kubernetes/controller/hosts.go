@@ -5,14 +5,18 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"sextant/config"
+	"sextant/controller/kubernetes/plan"
 	"sextant/controller/kubernetes/v1alpha1"
 )
 
-// hosts knows what nodes say of their pods.
+// hosts knows what nodes say of their pods, and which nodes are excluded.
 type hosts struct {
-	mu    sync.RWMutex
-	nodes map[string]node
+	mu       sync.RWMutex
+	nodes    map[string]node
+	excluded map[string]bool
 }
 
 // node is what one says: of each address of a pod its SID, and the endpoints that it is ready for.
@@ -23,7 +27,7 @@ type taken struct {
 	serves []string
 }
 
-func newHosts() *hosts { return &hosts{nodes: map[string]node{}} }
+func newHosts() *hosts { return &hosts{nodes: map[string]node{}, excluded: map[string]bool{}} }
 
 // set replaces what a node says, and returns the endpoints for which that makes a difference. What
 // can't be read is left out: another node must not suffer from it.
@@ -65,23 +69,49 @@ func differences(a, b node, changed map[string]bool) {
 }
 
 // where is plan.Where.
-func (h *hosts) where(name string, pod netip.Addr, e config.Endpoint) (netip.Addr, string) {
+func (h *hosts) where(name string, pod netip.Addr, e config.Endpoint) (plan.Place, string) {
 	if name == "" {
-		return netip.Addr{}, "its EndpointSlice names no node"
+		return plan.Place{}, "its EndpointSlice names no node"
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	n, ok := h.nodes[name]
 	if !ok {
-		return netip.Addr{}, "node " + name + " is no host of Sextant: see that " +
+		return plan.Place{}, "node " + name + " is no host of Sextant: see that " +
 			"sextant-kubernetes node runs there"
 	}
 	t, ok := n[pod]
 	if !ok {
-		return netip.Addr{}, "node " + name + " does not take packets for it yet"
+		return plan.Place{}, "node " + name + " does not take packets for it yet"
 	}
 	if _, ok := slices.BinarySearch(t.serves, e.String()); !ok {
-		return netip.Addr{}, "node " + name + " does not take packets of this service for it yet"
+		return plan.Place{}, "node " + name + " does not take packets of this service for it yet"
 	}
-	return t.sid, ""
+	at := plan.Place{SID: t.sid}
+	if h.excluded[name] {
+		at.Excluded = "node " + name + " has the label " + corev1.LabelNodeExcludeBalancers +
+			": it gets no new connections"
+	}
+	return at, ""
+}
+
+// exclude notes whether a node gets new connections, and returns the endpoints of its pods if that
+// is news.
+func (h *hosts) exclude(name string, excluded bool) (changed map[string]bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.excluded[name] == excluded {
+		return nil
+	}
+	h.excluded[name] = excluded
+	if !excluded {
+		delete(h.excluded, name)
+	}
+	changed = map[string]bool{}
+	for _, t := range h.nodes[name] {
+		for _, e := range t.serves {
+			changed[e] = true
+		}
+	}
+	return changed
 }

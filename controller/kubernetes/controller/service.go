@@ -132,10 +132,7 @@ func had(s *corev1.Service, addresses []netip.Addr) bool {
 }
 
 func (r services) unserved(ctx context.Context, owner string, s *corev1.Service) error {
-	r.board.Post(owner, nil)
-	r.mu.Lock()
-	r.book.Release(owner)
-	r.mu.Unlock()
+	r.unassign(owner)
 	return r.setIngress(ctx, s, nil)
 }
 
@@ -186,20 +183,23 @@ func (s *state) sayEdges(owner string, on client.Object, states []edges.State) {
 	}
 }
 
-// sayMissing tells of endpoints that get nothing, if none gets anything.
+// sayMissing tells of endpoints that get nothing, if none gets anything, and of excluded nodes.
 func (s *state) sayMissing(owner string, on client.Object, results []plan.Result) {
-	var text string
+	var none, excluded string
 	for _, r := range results {
-		if r.Serving == 0 && len(r.Missing) > 0 {
-			m := r.Missing[0]
-			text = fmt.Sprintf("port %d has no endpoint: %s: %s", r.At.Port, m.Name, m.Why)
-			break
+		for _, m := range r.Missing {
+			switch {
+			case m.Excluded && excluded == "":
+				excluded = m.Why
+			case !m.Excluded && none == "" && r.Serving == 0:
+				none = fmt.Sprintf("port %d has no endpoint: %s: %s", r.At.Port, m.Name, m.Why)
+			}
 		}
 	}
-	if strings.Contains(text, " yet") {
-		return // it is on its way
+	s.say(owner, "excluded", on, corev1.EventTypeNormal, "NodeExcluded", excluded)
+	if !strings.Contains(none, " yet") { // else it is on its way
+		s.say(owner, "pods", on, corev1.EventTypeWarning, plan.ReasonNoTarget, none)
 	}
-	s.say(owner, "pods", on, corev1.EventTypeWarning, plan.ReasonNoTarget, text)
 }
 
 // slicesOf are the EndpointSlices of a Service, which the caller does not change.

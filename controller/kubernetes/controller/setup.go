@@ -33,11 +33,14 @@ const (
 	poolStatusEvery = 10 * time.Second
 )
 
+// recorder names the controller in events.
+const recorder = "sextant-kubernetes"
+
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // doors let what happens elsewhere have objects looked at.
 type doors struct {
-	services, edges door
+	services, gateways, edges door
 }
 
 // door adds to a queue that there is once its controller has started.
@@ -64,11 +67,11 @@ func (d door) add(n types.NamespacedName) {
 
 // Add adds all controllers to a manager.
 func Add(m manager.Manager, c Config) error {
-	d := doors{newDoor(), newDoor()}
+	d := doors{newDoor(), newDoor(), newDoor()}
 	s := &state{Config: c, Client: m.GetClient(), hosts: newHosts(),
-		events: m.GetEventRecorder("sextant-kubernetes"), book: address.NewBook(),
+		events: m.GetEventRecorder(recorder), book: address.NewBook(),
 		pending: map[string]bool{}, said: map[string]string{}, serves: map[string]string{},
-		held: map[string][]string{}}
+		held: map[string][]string{}, users: map[types.NamespacedName]map[string]bool{}}
 	s.board = edges.NewBoard(c.Prefix, d.owner)
 	err := m.GetFieldIndexer().IndexField(context.Background(), &discoveryv1.EndpointSlice{},
 		byService, func(o client.Object) []string {
@@ -78,7 +81,7 @@ func Add(m manager.Manager, c Config) error {
 		return err
 	}
 	for _, add := range []func(manager.Manager, *state, doors) error{
-		addServices, addEdges, addPools,
+		addServices, addGateways, addEdges, addPools,
 	} {
 		if err := add(m, s, d); err != nil {
 			return err
@@ -96,19 +99,23 @@ func Add(m manager.Manager, c Config) error {
 
 // owner has an owner be looked at.
 func (d doors) owner(owner string) {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(owner, ofService), "/")
-	d.services.add(types.NamespacedName{Namespace: namespace, Name: name})
+	door := d.services
+	if strings.HasPrefix(owner, ofGateway) {
+		door = d.gateways
+	}
+	for _, n := range ownersNamed([]string{owner}) {
+		door.add(n)
+	}
 }
 
 func addServices(m manager.Manager, s *state, d doors) error {
 	return ctrl.NewControllerManagedBy(m).Named("service").For(&corev1.Service{}).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, o client.Object) []reconcile.Request {
-				n := types.NamespacedName{Namespace: o.GetNamespace(),
-					Name: o.GetLabels()[discoveryv1.LabelServiceName]}
-				return []reconcile.Request{{NamespacedName: n}}
+				return []reconcile.Request{{NamespacedName: serviceOf(o)}}
 			})).
 		Watches(&v1alpha1.Host{}, hostHandler{s, d}).
+		WatchesMetadata(&corev1.Node{}, nodeHandler(s, d)).
 		WatchesRawSource(d.services.source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(services{s})

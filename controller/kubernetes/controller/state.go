@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"sextant/controller/kubernetes/address"
 	"sextant/controller/kubernetes/edges"
@@ -26,6 +28,7 @@ type Config struct {
 	DefaultClass bool   // Services without a class, too
 	Prefix       string // of this cluster's services at the edges
 	Namespace    string // of this controller, where the Secrets of edges are
+	GatewayAPI   bool   // the cluster has the kinds of the Gateway API
 }
 
 // state is what the reconcilers share.
@@ -44,6 +47,7 @@ type state struct {
 	said    map[string]string // the latest event of an owner and subject
 	serves  map[string]string // owner of an endpoint
 	held    map[string][]string
+	users   map[types.NamespacedName]map[string]bool // owners whose routes name a Service
 }
 
 // say tells an owner something, unless that is what it was told last of the subject.
@@ -70,14 +74,18 @@ func (s *state) say(owner, subject string, on runtime.Object, kind, reason, text
 // forget ends what is known of an owner that is gone.
 func (s *state) forget(owner string) {
 	s.board.Post(owner, nil)
+	s.using(owner, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.book.Release(owner)
 	for _, e := range s.held[owner] {
-		delete(s.serves, e)
+		if s.serves[e] == owner {
+			delete(s.serves, e)
+		}
 	}
 	delete(s.held, owner)
-	for _, subject := range []string{"admit", "address", "told", "slices", "edges", "pods"} {
+	for _, subject := range []string{"admit", "address", "told", "slices", "edges", "pods",
+		"excluded"} {
 		delete(s.said, owner+" "+subject)
 	}
 }
@@ -91,7 +99,9 @@ func (s *state) post(owner string, frontends []plan.Frontend) []plan.Result {
 	}
 	s.mu.Lock()
 	for _, e := range s.held[owner] {
-		delete(s.serves, e)
+		if s.serves[e] == owner {
+			delete(s.serves, e)
+		}
 	}
 	for _, e := range names {
 		s.serves[e] = owner
@@ -142,12 +152,8 @@ func (s *state) begin(ctx context.Context) error {
 	}
 	// A backend that is left out even once is new when it comes again, and of one that drains the
 	// connections are lost.
-	var nodes v1alpha1.HostList
-	if err := s.List(ctx, &nodes); err != nil {
-		return fmt.Errorf("list Hosts: %w", err)
-	}
-	for i := range nodes.Items {
-		s.hosts.set(nodes.Items[i].Name, &nodes.Items[i].Status)
+	if err := s.readHosts(ctx); err != nil {
+		return err
 	}
 	claims, err := s.claims(ctx)
 	if err != nil {
@@ -183,6 +189,23 @@ func (s *state) claims(ctx context.Context) ([]address.Claim, error) {
 		if plan.Ours(one, s.Class, s.DefaultClass) && one.DeletionTimestamp == nil {
 			c, _ := claimOf(one) // a wrong wish is told when the Service's turn comes
 			list = append(list, aged{c, one.CreationTimestamp})
+		}
+	}
+	if s.GatewayAPI {
+		var gateways gatewayv1.GatewayList
+		if err := s.List(ctx, &gateways); err != nil {
+			return nil, fmt.Errorf("list Gateways: %w", err)
+		}
+		for i := range gateways.Items {
+			one := &gateways.Items[i]
+			ours, err := s.ourClass(ctx, string(one.Spec.GatewayClassName))
+			if err != nil {
+				return nil, fmt.Errorf("read GatewayClass: %w", err)
+			}
+			if ours && one.DeletionTimestamp == nil {
+				c, _ := claimOfGateway(one)
+				list = append(list, aged{c, one.CreationTimestamp})
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b aged) int {
@@ -243,4 +266,12 @@ func (s *state) assign(c address.Claim) ([]netip.Addr, *address.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.book.Assign(c)
+}
+
+// unassign takes an owner's addresses back, and its services from the edges.
+func (s *state) unassign(owner string) {
+	s.board.Post(owner, nil)
+	s.mu.Lock()
+	s.book.Release(owner)
+	s.mu.Unlock()
 }

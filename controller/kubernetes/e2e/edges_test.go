@@ -1,10 +1,16 @@
 package e2e_test
 
 import (
+	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"sextant/agent/api"
+	"sextant/config"
 )
 
 // backends is the least number of backends of a Service's ports at edges.
@@ -35,4 +41,52 @@ func (w *world) backends(service string) int {
 		}
 	}
 	return least
+}
+
+// follow notes when each edge gives none of the pods new connections; the function says it.
+func (w *world) follow(service string, pods []*pod) func() string {
+	begun, times := time.Now(), map[string]string{}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var work sync.WaitGroup
+	var mu sync.Mutex
+	for _, edge := range []string{"edge1", "edge2"} {
+		work.Go(func() {
+			said := "never"
+			for ctx.Err() == nil {
+				list, err := api.Ask[api.DeclaredList](ctx, w.agents[edge], "GET",
+					"/v1/edge/services", nil, nil)
+				if err == nil && !isOffered(list, service, pods) {
+					said = fmt.Sprint("after ", time.Since(begun).Round(time.Millisecond))
+					break
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			times[edge] = said
+		})
+	}
+	return func() string {
+		cancel()
+		work.Wait()
+		return fmt.Sprint(times)
+	}
+}
+
+// isOffered reports whether a pod may get new connections of a service.
+func isOffered(list api.DeclaredList, service string, pods []*pod) bool {
+	for _, d := range list.Items {
+		if !strings.Contains(d.Name, ".default."+service+".") {
+			continue
+		}
+		for _, b := range d.Backends {
+			if b.State != nil && *b.State != config.Up {
+				continue
+			}
+			if slices.ContainsFunc(pods, func(p *pod) bool { return p.name == b.Name }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -97,7 +97,8 @@ func clientOf(ns *linux.Netns, keep bool) *http.Client {
 func (l *load) fail(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures = append(l.failures, fmt.Sprintf(format, args...))
+	at := time.Now().Format("15:04:05.000 ")
+	l.failures = append(l.failures, at+fmt.Sprintf(format, args...))
 }
 
 // ask asks for pages, one every so often, each with a connection of its own or all with one.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"sextant/agent/access"
 	"sextant/agent/api"
@@ -43,7 +45,7 @@ var programs struct {
 	err                 error
 }
 
-func build(t *testing.T) {
+func build(t testing.TB) {
 	t.Helper()
 	programs.once.Do(func() {
 		dir := filepath.Join(os.TempDir(), fmt.Sprintf("sextant-e2e-%d", os.Getpid()))
@@ -69,6 +71,10 @@ func TestMain(m *testing.M) {
 		runWeb(name)
 		return
 	}
+	if kind := os.Getenv(echoKind); kind != "" {
+		runEcho(kind)
+		return
+	}
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
 	if programs.sextant != "" {
@@ -79,7 +85,7 @@ func TestMain(m *testing.M) {
 
 // A world is a cluster with its network.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	cluster *kubetest.Cluster
 	client  client.WithWatch
 	lab     *lab.Lab
@@ -148,7 +154,7 @@ func newWorld(t *testing.T) *world {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make network namespaces: run with sudo")
 	}
-	kubetest.Programs(t)
+	kubetest.Programs(t, "kube-apiserver", "etcd")
 	build(t)
 	w := &world{t: t, agents: map[string]*api.Client{}, scheme: runtime.NewScheme()}
 	t.Cleanup(func() { removePins(t) }) // the first, so that it comes last
@@ -178,9 +184,9 @@ func newWorld(t *testing.T) *world {
 		"controller": "system:serviceaccount:" + namespace + ":sextant-controller",
 		"node":       "system:serviceaccount:" + namespace + ":sextant-node"})
 	w.relay()
-	w.cluster.InstallCRDs("../deploy/crd")
+	w.cluster.InstallCRDs(append(kubetest.GatewayCRDs(t), "../deploy/chart/crds")...)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme,
-		v1alpha1.AddToScheme} {
+		v1alpha1.AddToScheme, gatewayv1.Install} {
 		must(t, add(w.scheme))
 	}
 	w.client, err = client.NewWithWatch(w.cluster.Config, client.Options{Scheme: w.scheme})
@@ -188,7 +194,7 @@ func newWorld(t *testing.T) *world {
 	ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
 	must(t, err)
 	w.apply("../deploy/namespace.yaml")
-	w.apply("../deploy/rbac.yaml")
+	w.apply("../deploy/sextant.yaml")
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edges"},
 		Data: map[string][]byte{"token": []byte(secret), "ca.crt": ca}})
 	for i := 1; i <= 2; i++ {
@@ -321,12 +327,26 @@ func (w *world) startController() *process {
 		"--metrics", "127.0.0.1:8080", "--health", "127.0.0.1:8081", "--leader-elect=false")
 }
 
+// inContainer runs a program as in a container: with few capabilities, and sysctls that can't be
+// written at first.
+const inContainer = `mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys &&
+exec setpriv --bounding-set=-all%s "$@"`
+
 func (w *world) startNode(i int) *process {
 	w.t.Helper()
 	name := fmt.Sprintf("node%d", i)
 	template := filepath.Join(w.cluster.Dir, "template.yaml")
 	must(w.t, os.WriteFile(template, []byte(nodeTemplate), 0o600))
-	return w.start(name, name, programs.kubernetes, "node", "--node", name, "--template", template,
+	var set appsv1.DaemonSet
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace,
+		Name: "sextant-node"}, &set))
+	capabilities := ""
+	for _, c := range set.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Add {
+		capabilities += ",+" + strings.ToLower(string(c))
+	}
+	return w.start(name, name, "unshare", "--mount", "sh", "-ec",
+		fmt.Sprintf(inContainer, capabilities), "sh", programs.kubernetes, "node", "--node", name,
+		"--template", template,
 		"--sextant", programs.sextant, "--dir", filepath.Join(w.cluster.Dir, name),
 		"--kubeconfig", w.cluster.Kubeconfig(name, "[fd00:5e::9]:6443", "node"))
 }

@@ -145,11 +145,11 @@ func result(name string, vip, backends int) plan.Result {
 			Weight: 1, State: config.Up})
 	}
 	f.Groups = []plan.Group{g}
-	return f.Build(func(_ string, pod netip.Addr, _ config.Endpoint) (netip.Addr, string) {
+	return f.Build(func(_ string, pod netip.Addr, _ config.Endpoint) (plan.Place, string) {
 		sid := pod.As16()
 		sid[2], sid[3] = 0xc0, 0xde
 		sid[0], sid[1] = 0xfd, 0x00
-		return netip.AddrFrom16(sid), ""
+		return plan.Place{SID: netip.AddrFrom16(sid)}, ""
 	})
 }
 

@@ -1,7 +1,6 @@
 package kubetest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -17,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -35,22 +32,21 @@ type Cluster struct {
 	t       testing.TB
 }
 
-// Programs returns the directory of kube-apiserver and etcd, and skips the test where they have not
-// been built.
-func Programs(t testing.TB) string {
+// Programs returns the directory of programs, and skips the test where one has not been built.
+func Programs(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := os.Getenv("SEXTANT_KUBE_PROGRAMS")
 	if dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			t.Skip("root has no cache directory with kube-apiserver and etcd: ", err)
+			t.Skipf("root has no cache directory with %v: %v", names, err)
 		}
 		dir = filepath.Join(cache, "sextant", "kube")
 	}
-	for _, name := range []string{"kube-apiserver", "etcd"} {
+	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Skip("kube-apiserver and etcd are not in the cache of " + os.Getenv("USER") +
-				" (root, under sudo): make kube-programs builds them, in about 15 minutes")
+			t.Skip(name + " is not in the cache of " + os.Getenv("USER") +
+				" (root, under sudo): make kube-programs builds it, in about 15 minutes")
 		}
 	}
 	return dir
@@ -63,7 +59,7 @@ type Users map[string]string
 // interface is up.
 func Start(t testing.TB, ns *linux.Netns, users Users) *Cluster {
 	t.Helper()
-	programs, dir := Programs(t), t.TempDir()
+	programs, dir := Programs(t, "kube-apiserver", "etcd"), t.TempDir()
 	c := &Cluster{Address: "127.0.0.1:6443", Dir: dir, t: t}
 	key := writeKey(t, dir)
 	tokens := "admin,admin,admin,system:masters\n"
@@ -173,25 +169,24 @@ func (c *Cluster) await() {
 	}
 }
 
-// InstallCRDs installs the definitions in directories.
-func (c *Cluster) InstallCRDs(dirs ...string) {
+// InstallCRDs installs the definitions in files and directories.
+func (c *Cluster) InstallCRDs(paths ...string) {
 	c.t.Helper()
-	_, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: dirs,
+	_, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: paths,
 		ErrorIfPathMissing: true, PollInterval: 50 * time.Millisecond})
 	must(c.t, err)
 }
 
-// ReadCRDs reads the definitions of a directory.
-func ReadCRDs(t testing.TB, dir string) (list []*apiextensionsv1.CustomResourceDefinition) {
+// GatewayCRDs are files with the definitions of the Gateway API, standard channel.
+func GatewayCRDs(t testing.TB) (list []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/gateway-api").Output()
 	must(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		must(t, yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(crd))
-		list = append(list, crd)
+	for _, kind := range []string{"gatewayclasses", "gateways", "tcproutes", "udproutes",
+		"referencegrants"} {
+		list = append(list, filepath.Join(strings.TrimSpace(string(out)), "config", "crd",
+			"standard", "gateway.networking.k8s.io_"+kind+".yaml"))
 	}
 	return list
 }

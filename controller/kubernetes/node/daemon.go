@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,7 @@ const AnnotationLocator = v1alpha1.Group + "/locator"
 type Daemon struct {
 	Settings
 	Client client.Client
-	Cache  cache.Cache // of Services and EndpointSlices
+	Cache  cache.Cache // of Services, EndpointSlices, and the kinds of the Gateway API
 
 	wake    chan struct{}
 	runners map[string]*runner
@@ -73,7 +74,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err := d.hello(ctx); err != nil {
 		return err
 	}
-	for _, o := range []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}} {
+	kinds := []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}}
+	if d.GatewayAPI {
+		kinds = append(kinds, gatewayKinds...)
+	}
+	for _, o := range kinds {
 		informer, err := d.Cache.GetInformer(ctx, o)
 		if err != nil {
 			return err
@@ -250,10 +255,16 @@ func (d *Daemon) wanted(ctx context.Context) ([]Pod, []string, error) {
 	for i := range services.Items {
 		list[i] = &services.Items[i]
 	}
-	pods, left := Wanted(d.Node, d.Class, d.Default, list,
-		func(s *corev1.Service) []*discoveryv1.EndpointSlice {
-			return of[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
-		})
+	uses := UsesOfServices(list, d.Class, d.Default)
+	if d.GatewayAPI {
+		targets, err := d.targets(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		uses = append(uses, UsesOfTargets(targets)...)
+	}
+	pods, left := Wanted(d.Node, uses,
+		func(n types.NamespacedName) []*discoveryv1.EndpointSlice { return of[n] })
 	return pods, left, nil
 }
 
@@ -360,5 +371,19 @@ func (d *Daemon) write(ctx context.Context) error {
 	return d.Client.Status().Patch(ctx, &host, client.MergeFrom(before))
 }
 
-// Prepare makes the directory of the node's pods.
-func (s Settings) Prepare() error { return os.MkdirAll(s.Dir, 0o700) }
+// Prepare makes the directory of the node's pods. In a container, which has sysctls that can't be
+// written, it makes them writable there.
+func (s Settings) Prepare() error {
+	const sysctls = "/proc/sys"
+	var f unix.Statfs_t
+	if err := unix.Statfs(sysctls, &f); err != nil {
+		return fmt.Errorf("look at %s: %w", sysctls, err)
+	}
+	if f.Flags&unix.ST_RDONLY != 0 {
+		if err := unix.Mount("", sysctls, "", unix.MS_REMOUNT|unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("make %s writable, for pods to pass packets on: %w; give the "+
+				"container SYS_ADMIN and no AppArmor profile", sysctls, err)
+		}
+	}
+	return os.MkdirAll(s.Dir, 0o700)
+}

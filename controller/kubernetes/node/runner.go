@@ -22,14 +22,16 @@ import (
 
 // Settings are of a node and all its pods.
 type Settings struct {
-	Node     string
-	Class    string
-	Default  bool // Services without a class, too
-	Locator  netip.Prefix
-	Template *config.Node
-	Sextant  string // path of the program
-	Dir      string // for state and sockets of pods
-	Log      *slog.Logger
+	Node    string
+	Class   string
+	Default bool // Services without a class, too
+	// GatewayAPI says that the cluster has the kinds of the Gateway API.
+	GatewayAPI bool
+	Locator    netip.Prefix
+	Template   *config.Node
+	Sextant    string // path of the program
+	Dir        string // for state and sockets of pods
+	Log        *slog.Logger
 }
 
 // runner has the agent of one pod.
@@ -199,14 +201,14 @@ func (r *runner) start(ctx context.Context, text []byte) error {
 		close(ended)
 	}()
 	r.cmd, r.ended = cmd, ended
-	if err := r.await(ctx); err != nil {
-		return err
+	err = r.await(ctx)
+	if err == nil || r.running() { // else it is tried again by and by
+		go func() {
+			<-ended
+			poke(r.wake)
+		}()
 	}
-	go func() {
-		<-ended
-		poke(r.wake)
-	}()
-	return nil
+	return err
 }
 
 // startTime bounds how long an agent takes to answer.

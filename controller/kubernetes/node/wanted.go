@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sextant/config"
 	"sextant/controller/kubernetes/plan"
@@ -17,6 +18,9 @@ import (
 	"sextant/datapath"
 	"sextant/packet/srv6"
 )
+
+// podPrefix begins the names of services in the node files of pods.
+const podPrefix = "pod"
 
 // A Pod is one that shall take packets.
 type Pod struct {
@@ -39,30 +43,48 @@ type Served struct {
 	Target uint16 // port on which the pod listens
 }
 
-// frontends are the endpoints of a Service that has addresses, by the name of its port.
-type frontends map[string][]Served
+// A Use is a Service whose endpoints serve, by the name of its port.
+type Use struct {
+	Service types.NamespacedName
+	Ports   map[string][]Served
+}
 
-// Wanted are the pods of a node that Services with addresses send to, in the order of their UIDs,
-// and why endpoints of the node are left out. A pod is wanted as long as a slice has it, whatever
-// its conditions: what terminates has connections.
-func Wanted(node, class string, isDefault bool, services []*corev1.Service,
-	slicesOf func(*corev1.Service) []*discoveryv1.EndpointSlice) (list []Pod, left []string) {
-	pods := map[string]*Pod{}
+// UsesOfServices are those of Services with addresses.
+func UsesOfServices(services []*corev1.Service, class string, isDefault bool) (list []Use) {
 	for _, s := range services {
 		if !plan.Ours(s, class, isDefault) || s.DeletionTimestamp != nil {
 			continue
 		}
-		of := frontendsOf(s)
-		if len(of) == 0 {
-			continue
+		if of := portsOf(s); len(of) > 0 {
+			list = append(list, Use{types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, of})
 		}
-		for _, slice := range slicesOf(s) {
+	}
+	return list
+}
+
+// UsesOfTargets are those of what routes of Gateways name.
+func UsesOfTargets(targets []plan.Target) (list []Use) {
+	for _, t := range targets {
+		list = append(list, Use{t.Service, map[string][]Served{
+			t.Port: {{Name: t.Name, Endpoint: t.At}}}})
+	}
+	return list
+}
+
+// Wanted are the pods of a node that are to take packets, in the order of their UIDs, and why
+// endpoints of the node are left out. A pod is wanted as long as a slice has it, whatever its
+// conditions: what terminates has connections.
+func Wanted(node string, uses []Use,
+	slicesOf func(types.NamespacedName) []*discoveryv1.EndpointSlice) (list []Pod, left []string) {
+	pods := map[string]*Pod{}
+	for _, u := range uses {
+		for _, slice := range slicesOf(u.Service) {
 			for _, e := range slice.Endpoints {
 				if e.NodeName == nil || *e.NodeName != node {
 					continue
 				}
-				if why := add(pods, slice, e, of); why != "" {
-					left = append(left, fmt.Sprintf("%s/%s: %s", s.Namespace, s.Name, why))
+				if why := add(pods, slice, e, u.Ports); why != "" {
+					left = append(left, fmt.Sprintf("%s: %s", u.Service, why))
 				}
 			}
 		}
@@ -122,7 +144,7 @@ var protocolNumbers = map[config.Protocol]uint8{config.TCP: unix.IPPROTO_TCP,
 	config.UDP: unix.IPPROTO_UDP}
 
 func add(pods map[string]*Pod, slice *discoveryv1.EndpointSlice, e discoveryv1.Endpoint,
-	of frontends) string {
+	of map[string][]Served) string {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" || e.TargetRef.UID == "" {
 		return "an endpoint of EndpointSlice " + slice.Name + " is no pod"
 	}
@@ -180,8 +202,8 @@ func plainUID(uid string) bool {
 	return uid != "" && len(uid) <= 40
 }
 
-func frontendsOf(s *corev1.Service) frontends {
-	of := frontends{}
+func portsOf(s *corev1.Service) map[string][]Served {
+	of := map[string][]Served{}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		vip, err := netip.ParseAddr(in.IP)
 		if err != nil {
@@ -194,7 +216,7 @@ func frontendsOf(s *corev1.Service) frontends {
 			}
 			at := config.Endpoint{VIP: vip, Protocol: protocol, Port: uint16(p.Port)}
 			of[p.Name] = append(of[p.Name], Served{
-				Name: plan.FrontendName("pod", s.Namespace, s.Name, at), Endpoint: at})
+				Name: plan.FrontendName(podPrefix, s.Namespace, s.Name, at), Endpoint: at})
 		}
 	}
 	return of

@@ -20,8 +20,13 @@ const (
 	weightOfCilium   = "service.cilium.io/weight"
 )
 
-// maxWeight is the largest weight of a backend.
-const maxWeight = 65535
+// What an agent takes: FuzzService and FuzzGateway hold these against its own checks.
+const (
+	maxWeight     = 65535
+	maxName       = 63 // letters
+	maxCandidates = 6
+	maxBackends   = 10000
+)
 
 // An Endpoint is a pod that may serve a port.
 type Endpoint struct {
@@ -33,16 +38,26 @@ type Endpoint struct {
 	ForZones, ForNodes []string
 	State              config.BackendState
 	Weight             int
+	// LastResort says that it terminates and still serves: it gets new connections if no endpoint
+	// is ready (KEP-1669).
+	LastResort bool
 }
 
-// Where tells the SID at which a node takes packets for a pod's address and a service's endpoint;
-// why says what is missing if there is none.
-type Where func(node string, pod netip.Addr, e config.Endpoint) (sid netip.Addr, why string)
+// A Place is where a node takes packets for a pod.
+type Place struct {
+	SID netip.Addr
+	// Excluded is why the node gets no new connections; "": it does.
+	Excluded string
+}
+
+// Where tells where a node takes packets for a pod's address and a service's endpoint; why says
+// what is missing if it does not.
+type Where func(node string, pod netip.Addr, e config.Endpoint) (at Place, why string)
 
 // stateOf maps the conditions of an endpoint: nil is true for ready and serving, false for
 // terminating. What serves but is not ready gets nothing new, and keeps its connections; a pod that
 // does not serve is left as one that was never there, unless it terminates.
-func stateOf(c discoveryv1.EndpointConditions) config.BackendState {
+func stateOf(c discoveryv1.EndpointConditions) (state config.BackendState, lastResort bool) {
 	ready := c.Ready == nil || *c.Ready
 	serving := ready
 	if c.Serving != nil {
@@ -51,11 +66,11 @@ func stateOf(c discoveryv1.EndpointConditions) config.BackendState {
 	terminating := c.Terminating != nil && *c.Terminating
 	switch {
 	case serving && !terminating && ready:
-		return config.Up
+		return config.Up, false
 	case serving || terminating:
-		return config.Draining
+		return config.Draining, serving && terminating
 	}
-	return config.Down
+	return config.Down, false
 }
 
 // weightOf is the weight of a slice's endpoints, and what is wrong with how it is written.
@@ -106,6 +121,7 @@ func Endpoints(slicesOf []*discoveryv1.EndpointSlice, port string, protocol core
 			if weight == 0 && one.State == config.Up {
 				one.State, one.Weight = config.Draining, 1
 			}
+			one.LastResort = one.LastResort && weight > 0
 			if old, ok := found[one.Address]; one.State == config.Down ||
 				ok && old.State == config.Up {
 				continue
@@ -146,7 +162,7 @@ func endpointOf(e discoveryv1.Endpoint, v6 bool) (one Endpoint, fault string) {
 		return one, fmt.Sprintf("address %q of an endpoint", e.Addresses[0])
 	}
 	one = Endpoint{Name: address.String(), Address: address}
-	one.State = stateOf(e.Conditions)
+	one.State, one.LastResort = stateOf(e.Conditions)
 	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" && e.TargetRef.Name != "" {
 		one.Name = e.TargetRef.Name
 	}
@@ -167,9 +183,6 @@ func endpointOf(e discoveryv1.Endpoint, v6 bool) (one Endpoint, fault string) {
 	return one, ""
 }
 
-// maxName is how long the name of a backend may be.
-const maxName = 63
-
 // named gives each endpoint a name that no other has and that an agent takes.
 func named(list []Endpoint) []Endpoint {
 	count := map[string]int{}
@@ -189,12 +202,16 @@ func named(list []Endpoint) []Endpoint {
 func backends(list []Endpoint, e config.Endpoint, where Where) (
 	taken []placed, missing []Missing) {
 	for _, one := range list {
-		switch sid, why := where(one.Node, one.Address, e); {
-		case why != "":
-			missing = append(missing, Missing{one.Name, one.Node, why})
-		default:
-			taken = append(taken, placed{one, sid})
+		at, why := where(one.Node, one.Address, e)
+		if why != "" {
+			missing = append(missing, Missing{one.Name, one.Node, why, false})
+			continue
 		}
+		if at.Excluded != "" {
+			missing = append(missing, Missing{one.Name, one.Node, at.Excluded, true})
+			one.State, one.LastResort = config.Draining, false
+		}
+		taken = append(taken, placed{one, at.SID})
 	}
 	slices.SortFunc(taken, func(a, b placed) int { return cmp.Compare(a.Name, b.Name) })
 	return taken, missing
@@ -207,4 +224,7 @@ type placed struct {
 }
 
 // Missing is an endpoint that gets nothing, and why.
-type Missing struct{ Name, Node, Why string }
+type Missing struct {
+	Name, Node, Why string
+	Excluded        bool // its node is, and it keeps its connections
+}

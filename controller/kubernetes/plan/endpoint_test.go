@@ -57,11 +57,11 @@ func TestStates(t *testing.T) {
 }
 
 // where takes all packets, at a SID that is made of the pod's address.
-func where(_ string, pod netip.Addr, _ config.Endpoint) (netip.Addr, string) {
+func where(_ string, pod netip.Addr, _ config.Endpoint) (plan.Place, string) {
 	sid := netip.MustParseAddr("fd00:c0de::").As16()
 	of := pod.As16()
 	copy(sid[8:], of[8:])
-	return netip.AddrFrom16(sid), ""
+	return plan.Place{SID: netip.AddrFrom16(sid)}, ""
 }
 
 // Weights of groups are shares of connections, however many endpoints each has; a group without

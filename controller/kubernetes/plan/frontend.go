@@ -37,7 +37,7 @@ type Group struct {
 
 // returnHold is how long a new backend gets no new connection, in seconds: edges are told of it
 // within milliseconds of each other, unless one is away.
-const returnHold = 2.0
+const returnHold = 1.0
 
 // Result is a frontend as edges in each zone are told of it, and who is missing.
 type Result struct {
@@ -63,10 +63,15 @@ func (f Frontend) Build(where Where) Result {
 	r := Result{Name: f.Name, At: f.Endpoint, Zones: map[string]api.Declared{}}
 	var all []placed
 	seen := map[netip.Addr]int{}
-	for _, g := range f.Groups {
-		taken, missing := backends(g.Endpoints, f.Endpoint, where)
+	groups := make([][]placed, len(f.Groups))
+	for i, g := range f.Groups {
+		var missing []Missing
+		groups[i], missing = backends(g.Endpoints, f.Endpoint, where)
 		r.Missing = append(r.Missing, missing...)
-		for _, p := range weighed(taken, g.Weight, f.Groups) {
+	}
+	resort(groups)
+	for i, g := range f.Groups {
+		for _, p := range weighed(groups[i], g.Weight, f.Groups) {
 			if i, ok := seen[p.sid]; ok { // in two Services
 				all[i].Weight = min(all[i].Weight+p.Weight, maxWeight)
 				continue
@@ -75,6 +80,7 @@ func (f Frontend) Build(where Where) Result {
 			all = append(all, p)
 		}
 	}
+	apart(all)
 	zones := map[string]bool{"": true}
 	for _, p := range all {
 		if p.State == config.Up {
@@ -92,6 +98,35 @@ func (f Frontend) Build(where Where) Result {
 		r.Zones[zone] = f.declare(all, zone)
 	}
 	return r
+}
+
+// resort gives new connections to those that terminate and still serve, if no endpoint is ready.
+func resort(groups [][]placed) {
+	for _, g := range groups {
+		if slices.ContainsFunc(g, func(p placed) bool { return p.State == config.Up }) {
+			return
+		}
+	}
+	for _, g := range groups {
+		for i := range g {
+			if g[i].LastResort {
+				g[i].State = config.Up
+			}
+		}
+	}
+}
+
+// apart gives endpoints of several groups that have one name others.
+func apart(all []placed) {
+	count := map[string]int{}
+	for _, p := range all {
+		count[p.Name]++
+	}
+	for i := range all {
+		if p := &all[i]; count[p.Name] > 1 {
+			p.Name = agentName(p.Name + "@" + p.Address.String())
+		}
+	}
 }
 
 // nearTo are the zones whose edges should send to an endpoint.
@@ -168,7 +203,7 @@ func (f Frontend) declare(all []placed, zone string) api.Declared {
 }
 
 // Sizes of tables, in backends: steps, so that a table changes seldom.
-var tableSizes = []int{64, 256, 1024, 4096, 10000}
+var tableSizes = []int{64, 256, 1024, 4096, maxBackends}
 
 // tableFor is for how many backends a table is made: what the object says, or else a step above
 // those there are. 0 is the default, which is the first step.

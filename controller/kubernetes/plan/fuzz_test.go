@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"sextant/agent/api"
 	"sextant/config"
 	"sextant/controller/kubernetes/plan"
 )
@@ -64,20 +65,23 @@ func FuzzService(f *testing.F) {
 		for _, one := range frontends {
 			r := one.Build(where)
 			results = append(results, r)
-			d := r.For("zone1")
-			c := config.Declared{Name: d.Name, ServiceChange: config.ServiceChange{VIP: d.VIP,
-				Port: d.Port, Protocol: d.Protocol, Candidates: d.Candidates},
-				MaxBackends: d.MaxBackends}
-			for _, b := range d.Backends {
-				c.Backends = append(c.Backends, config.DeclaredBackend{Name: b.Name,
-					BackendChange: config.BackendChange{SID: b.SID, Weight: b.Weight,
-						State: b.State}})
-			}
-			set = append(set, c)
+			set = append(set, declared(r.For("zone1")))
 		}
 		plan.Ingress(&s, []netip.Addr{vip}, results, true)
 		if _, err := config.Declare(node, set, nil); err != nil {
 			t.Errorf("an edge refuses it: %v", err)
 		}
 	})
+}
+
+// declared is what an agent makes of what it is told.
+func declared(d api.Declared) config.Declared {
+	c := config.Declared{Name: d.Name, ServiceChange: config.ServiceChange{VIP: d.VIP,
+		Port: d.Port, Protocol: d.Protocol, Candidates: d.Candidates},
+		MaxBackends: d.MaxBackends}
+	for _, b := range d.Backends {
+		c.Backends = append(c.Backends, config.DeclaredBackend{Name: b.Name,
+			BackendChange: config.BackendChange{SID: b.SID, Weight: b.Weight, State: b.State}})
+	}
+	return c
 }

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"sextant/config"
+	"sextant/controller/kubernetes/address"
 	"sextant/controller/kubernetes/v1alpha1"
 )
 
@@ -36,14 +37,11 @@ const (
 	ReasonNoTarget    = "NoTarget"
 )
 
-// A Refusal is why an object, or a port of it, is not served: Reason for programs, Text for people.
-type Refusal struct{ Reason, Text string }
-
-// Error is the text.
-func (r *Refusal) Error() string { return r.Text }
+// A Refusal is why an object, or a port of it, is not served.
+type Refusal = address.Refusal
 
 func refuse(reason, format string, args ...any) *Refusal {
-	return &Refusal{reason, fmt.Sprintf(format, args...)}
+	return &Refusal{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
 // Ours reports whether a Service asks for a load balancer of a class.
@@ -84,6 +82,11 @@ func Admit(s *corev1.Service) (told []Refusal, refused *Refusal) {
 			"difference: pods see the clients' addresses in any case, and packets go straight to "+
 			"the pods' nodes"))
 	}
+	if p := s.Spec.InternalTrafficPolicy; p != nil &&
+		*p == corev1.ServiceInternalTrafficPolicyLocal {
+		told = append(told, *refuse(ReasonIgnored, "internalTrafficPolicy Local makes no "+
+			"difference to what edges do: the cluster's own traffic does not pass them"))
+	}
 	return told, nil
 }
 
@@ -110,8 +113,8 @@ func OptionsOf(annotations map[string]string) (o Options, told []Refusal) {
 		}
 		return n
 	}
-	o.Candidates = number(AnnotationCandidates, 1, 6)
-	o.MaxBackends = number(AnnotationMaxBackends, 1, 10000)
+	o.Candidates = number(AnnotationCandidates, 1, maxCandidates)
+	o.MaxBackends = number(AnnotationMaxBackends, 1, maxBackends)
 	o.SlowStart = float64(number(AnnotationSlowStart, 1, 3600))
 	return o, told
 }

@@ -5,7 +5,7 @@
 // +groupName=sextant.dev
 package v1alpha1
 
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd paths=. output:crd:dir=../deploy/crd
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd paths=. output:crd:dir=../deploy/chart/crds
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -26,10 +26,17 @@ func controllerCommand() *cobra.Command {
 			if c.Namespace == "" {
 				return errors.New("name the namespace of the Secrets with --namespace")
 			}
-			logTo(verbose)
+			log := logTo(verbose)
 			m, err := newManager(kubeconfig, metrics, health, elect, c.Namespace)
 			if err != nil {
 				return err
+			}
+			if c.GatewayAPI, err = hasGatewayAPI(m.GetConfig()); err != nil {
+				return err
+			}
+			if !c.GatewayAPI {
+				log.Info("the cluster has no Gateway API with TCPRoutes and UDPRoutes: Services " +
+					"alone are served until this program is started again")
 			}
 			if err := controller.Add(m, c); err != nil {
 				return err

@@ -18,7 +18,7 @@ func main() {
 		Short:         "Kubernetes Services on Sextant",
 		SilenceUsage:  true,
 		SilenceErrors: true}
-	root.AddCommand(controllerCommand(), nodeCommand())
+	root.AddCommand(controllerCommand(), nodeCommand(), statusCommand())
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "sextant-kubernetes:", err)
 		os.Exit(1)

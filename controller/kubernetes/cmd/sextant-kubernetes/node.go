@@ -61,6 +61,9 @@ func runNode(ctx context.Context, kubeconfig string, s node.Settings) error {
 	if err != nil {
 		return err
 	}
+	if s.GatewayAPI, err = hasGatewayAPI(config); err != nil {
+		return err
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return err

@@ -143,7 +143,7 @@ struct order_note {
 
 #define ETH_P_ORDER 0x88b6 /* IEEE 802: local experimental EtherType 2 */
 
-/* Nothing else brings the type into the object's BTF, against which its Go twin is checked. */
+/* Nothing else brings the type into the object's BTF, of which its Go twin is made. */
 const struct order_note *order_note_type __attribute__((unused));
 
 /* ===== Steps ===== */

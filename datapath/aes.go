@@ -10,19 +10,6 @@ const (
 	aesDecrypt = 1 // AES_DECRYPT
 )
 
-// aesTables are the steps of a round for one direction (FIPS 197), as bpf/include/aes.h has them.
-type aesTables struct {
-	Mixed [256]uint32
-	Last  [256]uint8
-}
-
-// aesKey are round keys, in the order in which they are used.
-type aesKey struct {
-	Rounds    [aesRounds + 1][16]byte
-	Direction uint32
-	Reserved  uint32
-}
-
 // The first column of MixColumns and of its inverse (FIPS 197 sections 5.1.3 and 5.3.3).
 var (
 	mixColumn        = [4]byte{2, 1, 1, 3}

@@ -56,7 +56,7 @@ func (c Capacity) KernelBytes(cpus int) int {
 		4*int(hashEntryBytes+unsafe.Sizeof(serviceKey{})+unsafe.Sizeof(service{}))
 	block := 8 + cpus*int(unsafe.Sizeof(backendCounters{}))
 	return (c.Services-least.Services)*service +
-		(c.Counters-least.Counters)/countersBlock*block
+		(c.Counters-least.Counters)/int(countersBlock)*block
 }
 
 // hashEntryBytes is what the kernel keeps about an entry of a hash table (struct htab_elem), and
@@ -183,7 +183,7 @@ func putCounters(m *ebpf.Map, tables [][]backendCounter) error {
 		keys[i] = uint32(i)
 		for _, table := range tables {
 			values = append(values, backendCounters{
-				[countersBlock]backendCounter(table[i*countersBlock:])})
+				[countersBlock]backendCounter(table[i*int(countersBlock):])})
 		}
 	}
 	_, err := m.BatchUpdate(keys, values, nil)

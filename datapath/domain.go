@@ -20,8 +20,9 @@ type Domain struct {
 
 func (d Domain) settings() domain {
 	return domain{
-		Secret: d.Secret, Block: prefixOf(d.Block.Prefix()), Locators: prefixesOf(d.Locators),
-		Infrastructure: prefixesOf(d.Infrastructure), Source: addressOf(d.Source),
+		Secret: d.Secret, Block: prefixOf(d.Block.Prefix()),
+		Locators:       locators{prefixesOf(d.Locators)},
+		Infrastructure: infrastructure{prefixesOf(d.Infrastructure)}, Source: addressOf(d.Source),
 	}
 }
 
@@ -30,7 +31,8 @@ func (d Domain) settings() domain {
 // its nodes. A domain of which nothing is known has a mask of 0, which every address agrees with.
 func (d domain) common() (mask, bits [8]byte) {
 	first := true
-	for _, p := range slices.Concat([]prefix{d.Block}, d.Locators[:], d.Infrastructure[:]) {
+	for _, p := range slices.Concat([]prefix{d.Block}, d.Locators.Prefixes[:],
+		d.Infrastructure.Prefixes[:]) {
 		if p.Mask == (address{}) {
 			continue // no prefix
 		}

@@ -172,7 +172,7 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}
-	var outer edgeEdgeOuter
+	var outer edgeOuter
 	setByName(&outer, e.config.EdgeOuter)
 	if err := spec.Variables["outer_settings"].Set(outer); err != nil {
 		return nil, err

@@ -8,16 +8,9 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"structs"
 
 	"github.com/cilium/ebpf"
 )
-
-type edgeEdgeOuter struct {
-	_        structs.HostLayout
-	HopLimit uint8
-	Dscp     uint8
-}
 
 // Names of all BPF objects in the ELF.
 //

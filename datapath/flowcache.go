@@ -7,15 +7,16 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 )
 
-// flowWays is how many flows share a set of the cache (FLOW_WAYS).
-const flowWays = 4
+// flowWays is how many flows share a set of the cache.
+const flowWays = len(flowSet{}.Ways)
 
 // flowSetSize is that of flowSet in bytes.
-const flowSetSize = 8 * flowWays
+const flowSetSize = uint32(unsafe.Sizeof(flowSet{}))
 
 // defaultRest is one step of the time that entries of the flow cache rest. Only whole steps are
 // compared.

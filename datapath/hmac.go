@@ -29,16 +29,6 @@ const (
 	outerPad  = 0x5c
 )
 
-// hmacKey is what the programs know of a key: the hash after the block that a secret and a pad
-// make.
-type hmacKey struct {
-	ID         uint32
-	Form       uint32
-	Generation uint64
-	Inner      [8]uint32
-	Outer      [8]uint32
-}
-
 func hmacKeyOf(k srv6.HMACKey) (hmacKey, error) {
 	inner, errInner := padded(k.Secret.Octets(), innerPad)
 	outer, errOuter := padded(k.Secret.Octets(), outerPad)

@@ -9,37 +9,11 @@ import (
 )
 
 const (
-	cflbNextHops  = 64   // CFLB_NEXT_HOPS
+	cflbNextHops  = len(cflbGroup{}.Hops)
 	cflbGroupsMax = 1024 // CFLB_GROUPS
-	cflbPositions = 256  // CFLB_POSITIONS
-	cflbSubkeys   = 26   // CFLB_RC5_SUBKEYS
-	cflbSkip32Key = 10   // SKIP32_KEY
-	cflbFamilies  = 2    // CFLB_FAMILIES
-	cflbChoices   = 4    // CFLB_CHOICES
+	cflbPositions = len(cflbNetwork{}.Power)
+	cflbChoices   = 4 // CFLB_CHOICES
 )
-
-type cflbSettings struct {
-	Networks [cflbFamilies]cflbNetwork
-	Router   uint32
-	Reserved uint32
-}
-
-type cflbNetwork struct {
-	Seed     uint64
-	Limit    uint64
-	Add      [cflb.FeistelRounds]uint64
-	Multiply [cflb.FeistelRounds]uint64
-	Power    [cflbPositions]uint64
-	Shift    [cflbPositions]uint8
-	RC5      [cflbSubkeys]uint16
-	Skip32   [cflbSkip32Key]byte
-	Radix    uint16
-	Fields   uint8
-	Cipher   uint8
-	Half     uint8
-	Shifts   uint8
-	Reserved [12]byte
-}
 
 func cflbNetworkOf(c *cflb.Codec) (n cflbNetwork) {
 	parts := c.Parts()
@@ -63,25 +37,6 @@ func cflbNetworkOf(c *cflb.Codec) (n cflbNetwork) {
 		}
 	}
 	return n
-}
-
-type cflbNextHop struct {
-	Interface   uint32
-	MTU         uint16
-	Ready       uint8
-	Reserved    uint8
-	Destination [6]byte
-	Source      [6]byte
-}
-
-type cflbGroup struct {
-	Count      uint32
-	Last       uint32
-	Equal      uint32
-	Plain      [cflbNextHops]uint32
-	Beyond     [cflbNextHops]uint32
-	KernelHash [cflbNextHops]uint32
-	Hops       [cflbNextHops]cflbNextHop
 }
 
 // cflbGroupOf is how the programs know a group. One without a next hop that is up has the count 0:
@@ -115,14 +70,4 @@ func cflbGroupOf(codec *cflb.Codec, hops []model.CFLBNextHop) (g cflbGroup, err 
 		}
 	}
 	return g, nil
-}
-
-type cflbRoute4 struct {
-	Bits    uint32
-	Address [4]byte
-}
-
-type cflbRoute6 struct {
-	Bits    uint32
-	Address [16]byte
 }

@@ -106,7 +106,7 @@ func (m *Merge) settings() (mergeSettings, error) {
 			len(m.sids), mergeSIDs)
 	}
 	for i, sid := range m.sids {
-		s.SIDs[i] = mergeSID{Prefix: prefixOf(sid.Prefix), Mark: sid.Mark, Used: 1}
+		s.SIDs[i] = mergeSID{Prefix: prefixOf(sid.Prefix), Mark: sid.Mark, Used: true}
 	}
 	return s, nil
 }

@@ -78,40 +78,9 @@ type PathSourceCounters struct {
 // Bounds of path rules.
 const (
 	PathRulesMax   = 16 // PATH_RULES_MAX
-	pathHopsMax    = 32 // PATH_HOPS_MAX
+	pathHopsMax    = len(pathRule{}.Path)
 	pathCommandMax = 15 // and a zero, as the kernel knows names
 )
-
-type pathHop struct {
-	HopLimit uint8
-	Index    uint8
-}
-
-type pathRule struct {
-	Cgroup      uint64
-	Command     [16]byte
-	Destination [2]uint64
-	Mask        [2]uint64
-	User        uint32
-	PortsFirst  uint16
-	PortsLast   uint16
-	AnyUser     uint8
-	Protocol    uint8
-	Families    uint8
-	Hops        uint8
-	Path        [pathHopsMax]pathHop
-	Reserved    uint32
-}
-
-type pathSettings struct {
-	Networks    [cflbFamilies]cflbNetwork
-	NetnsCookie uint64
-	Source      [2]uint64
-	Source4     uint32
-	PortsFrom   uint32
-	Ports       uint32
-	Reserved    uint32
-}
 
 // pathBank says which rules hold: the number of the first, and how many.
 func pathBank(first uint32, rules int) uint64 { return uint64(rules)<<32 | uint64(first) }

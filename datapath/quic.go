@@ -17,26 +17,6 @@ const (
 	quicFourPass   = 2
 )
 
-// quicConfig is how the connection IDs of one rotation of a service are read.
-type quicConfig struct {
-	Key      aesKey
-	Left     [16]byte
-	Right    [16]byte
-	ID       [16]byte
-	Length   uint8
-	RightAt  uint8
-	Cipher   uint8
-	IDInLeft uint8
-	Reserved uint32
-}
-
-// quicServer names a backend by the server ID in its connection IDs.
-type quicServer struct {
-	ID       [16]byte
-	Config   uint32
-	Reserved uint32
-}
-
 // ones returns a mask of so many bytes.
 func ones(n int) (mask [16]byte) {
 	for i := range n {

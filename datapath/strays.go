@@ -12,6 +12,17 @@ import (
 	"sextant/linux"
 )
 
+const (
+	strayVRFsMax = 16  // STRAY_VRFS_MAX
+	straySIDsMax = 256 // STRAY_SIDS_MAX
+)
+
+// What a SID decapsulates, enum stray_family.
+const (
+	strayIPv4 = 1
+	strayIPv6 = 2
+)
+
 // StrayInterface is an interface of the SR domain, on which strays arrive.
 type StrayInterface struct {
 	Name string
@@ -81,7 +92,7 @@ func (s *Strays) spec() (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	return spec, spec.Variables["settings"].Set(
-		straySettings{domain{Infrastructure: prefixesOf(s.config.Infrastructure)}})
+		straySettings{domain{Infrastructure: infrastructure{prefixesOf(s.config.Infrastructure)}}})
 }
 
 func (s *Strays) open() error {
@@ -182,18 +193,6 @@ func (s *Strays) Follow() error {
 	return errors.Join(faults...)
 }
 
-// StrayTraffic counts packets that continue a TCP connection, and came for a VRF.
-type StrayTraffic struct {
-	Here       uint64 // packets whose connection is in the VRF
-	HereBytes  uint64 // of inner packets
-	Strays     uint64 // packets whose connection is not: they were received on the backup device
-	StrayBytes uint64
-	// Returned counts packets whose connection is not, and that had been strays before: they were
-	// left to the kernel.
-	Returned      uint64
-	ReturnedBytes uint64
-}
-
 // Traffic returns what came for the VRF of a place in the configuration.
 func (s *Strays) Traffic(number int) (StrayTraffic, error) {
 	return sumPerCPU(s.maps["stray_traffic"], uint32(number), addWords[StrayTraffic])
@@ -205,4 +204,14 @@ func (s *Strays) Close() { s.close() }
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
 func (s *Strays) Dump(name string, limit int) ([]Entry, error) {
 	return s.dump(loadVrfStray, name, limit)
+}
+
+func straySIDKeyOf(p netip.Prefix) straySIDKey {
+	return straySIDKey{Bits: uint32(p.Bits()), Address: p.Masked().Addr().As16()}
+}
+
+// strayName is the end of a name, which differs where beginnings may not.
+func strayName(name string) (out [16]byte) {
+	copy(out[:], name[max(0, len(name)-len(out)):])
+	return out
 }

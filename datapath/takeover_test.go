@@ -76,7 +76,8 @@ func fillEdge(e *Edge, backend uint16) error {
 	defer table.Close()
 	chains := make([]chain, tableBuckets)
 	for i := range chains {
-		chains[i] = chain{IDs: [chainMax][2]byte{bigEndian(backend)}, Length: 1, Candidates: 1}
+		chains[i] = chain{Length: 1, Candidates: 1}
+		chains[i].IDs[0] = bigEndian(backend)
 	}
 	return errors.Join(
 		e.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, 1, tableBuckets),

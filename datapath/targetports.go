@@ -23,20 +23,6 @@ type TargetPort struct {
 	Target  uint16 // where the socket listens
 }
 
-type targetKey struct {
-	Address  address
-	Port     [2]byte
-	Protocol uint8
-	IPv4     uint8
-	Reserved uint32
-}
-
-type targetValue struct {
-	Address  address
-	Port     [2]byte
-	Reserved [3]uint16
-}
-
 func (k ServiceKey) target(port uint16) targetKey {
 	key := targetKey{Address: addressOf(k.VIP), Port: bigEndian(port), Protocol: k.Protocol}
 	if k.VIP.Is4() {

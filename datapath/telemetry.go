@@ -151,7 +151,7 @@ func (t *Telemetry) open() error {
 	}
 	settings := telemetrySettings{Node: t.config.Node, Port: t.config.Port,
 		Namespace: t.config.Namespace, Encoding: uint8(t.config.Encoding), Shift: t.config.Shift,
-		Infrastructure: prefixesOf(t.config.Infrastructure)}
+		Infrastructure: infrastructure{prefixesOf(t.config.Infrastructure)}}
 	if len(t.config.Plain) > 0 {
 		settings.Plain = 1
 	}

@@ -33,6 +33,7 @@ const (
 	telemetryProgTelemetrySource     = "telemetry_source"
 	telemetryProgTelemetryTransit    = "telemetry_transit"
 	telemetryVarSettings             = "settings"
+	telemetryVarTelemetryEventType   = "telemetry_event_type"
 )
 
 // loadTelemetry returns the embedded CollectionSpec for telemetry.
@@ -105,7 +106,8 @@ type telemetryMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type telemetryVariableSpecs struct {
-	Settings *ebpf.VariableSpec `ebpf:"settings"`
+	Settings           *ebpf.VariableSpec `ebpf:"settings"`
+	TelemetryEventType *ebpf.VariableSpec `ebpf:"telemetry_event_type"`
 }
 
 // telemetryObjects contains all objects after they have been loaded into the kernel.
@@ -165,7 +167,8 @@ func (m *telemetryMaps) Close() error {
 //
 // It can be passed to loadTelemetryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type telemetryVariables struct {
-	Settings *ebpf.Variable `ebpf:"settings"`
+	Settings           *ebpf.Variable `ebpf:"settings"`
+	TelemetryEventType *ebpf.Variable `ebpf:"telemetry_event_type"`
 }
 
 // telemetryPrograms contains all programs after they have been loaded into the kernel.

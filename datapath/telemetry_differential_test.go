@@ -139,9 +139,9 @@ func (w *telemetryWorld) age(t testing.TB, frame []byte) {
 	binary.BigEndian.PutUint16(key.DestinationPort[:], tuple.DstPort)
 	var known telemetryFlow
 	must(t, w.program.maps["telemetry_flows"].Lookup(key, &known))
-	known.LastNS, known.OpeningNS = known.LastNS-by, known.OpeningNS-by
-	if known.ReportNS != 0 {
-		known.ReportNS -= by
+	known.LastNs, known.OpeningNs = known.LastNs-by, known.OpeningNs-by
+	if known.ReportNs != 0 {
+		known.ReportNs -= by
 	}
 	must(t, w.program.maps["telemetry_flows"].Put(key, known))
 }
@@ -304,7 +304,7 @@ func (w *telemetryWorld) reports(t testing.TB, frame []byte, seen model.Telemetr
 	packet := frame[ethernetHeader:]
 	tuple, _, _ := seen.Flow()
 	late := int64(event.GapNS - want.GapNS)
-	if !bytes.Equal(event.Packet, packet[:min(len(packet), telemetryCapture)]) ||
+	if !bytes.Equal(event.Packet, packet[:min(len(packet), len(telemetryEvent{}.Octets))]) ||
 		event.Flow != tuple || event.Interface != w.far || event.Reasons != want.Reasons ||
 		late < -1000e9 || late > 1000e9 {
 		t.Fatalf("reported %+v\nwant %+v of\n%x", event, want, packet)

@@ -1,9 +1,9 @@
 package datapath
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
 
@@ -44,23 +44,16 @@ func (e *TelemetryEvents) Next() (TelemetryEvent, error) {
 	if err := e.reader.ReadInto(&e.record); err != nil {
 		return TelemetryEvent{}, fmt.Errorf("read telemetry's events: %w", err)
 	}
-	const head = telemetryEventHead
 	raw := e.record.RawSample
-	if len(raw) < head+telemetryCapture {
+	if size := int(unsafe.Sizeof(telemetryEvent{})); len(raw) < size {
 		return TelemetryEvent{}, fmt.Errorf("an event of telemetry has %d octets, not %d; are "+
-			"programs of another version attached?", len(raw), head+telemetryCapture)
+			"programs of another version attached?", len(raw), size)
 	}
-	length := min(binary.NativeEndian.Uint32(raw[28:]), telemetryCapture)
-	var key telemetryFlowKey
-	if _, err := binary.Decode(raw[32:], binary.NativeEndian, &key); err != nil {
-		return TelemetryEvent{}, fmt.Errorf("read the flow of telemetry's event: %w", err)
-	}
+	event := (*telemetryEvent)(unsafe.Pointer(unsafe.SliceData(raw)))
 	return TelemetryEvent{
-		Flow:   key.tuple(),
-		TimeNS: binary.NativeEndian.Uint64(raw), GapNS: binary.NativeEndian.Uint64(raw[8:]),
-		Interface: int(binary.NativeEndian.Uint32(raw[16:])),
-		Reasons:   model.TelemetryReasons(binary.NativeEndian.Uint32(raw[20:])),
-		Packet:    raw[head : head+length],
+		Flow: event.Flow.tuple(), TimeNS: event.TimeNs, GapNS: event.GapNs,
+		Interface: int(event.Interface), Reasons: model.TelemetryReasons(event.Reasons),
+		Packet: event.Octets[:min(int(event.Length), len(event.Octets))],
 	}, nil
 }
 

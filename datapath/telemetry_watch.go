@@ -17,7 +17,7 @@ import (
 // remembers no flows.
 func (t *Telemetry) SetWatch(w model.TelemetryWatch) error {
 	return t.maps["telemetry_watches"].Put(uint32(0), telemetryWatch{
-		GapNS: w.GapNS, GapRTTs: w.GapRTTs, FlowIntervalNS: w.FlowIntervalNS, Queue: w.QueueBytes,
+		GapNs: w.GapNS, GapRTTs: w.GapRTTs, FlowIntervalNs: w.FlowIntervalNS, Queue: w.QueueBytes,
 		QueueChange: w.QueueChange, Reasons: uint32(w.Reasons), Limit: w.Limit,
 	})
 }
@@ -82,10 +82,10 @@ func (t *Telemetry) Pauses(w model.TelemetryWatch) ([]Pause, error) {
 			return nil, fmt.Errorf("look for paused flows: %w", err)
 		}
 		for i := range n {
-			least := max(w.GapNS, uint64(w.GapRTTs)*flows[i].RTTNS)
-			gap := uint64(now.Nano()) - flows[i].LastNS
+			least := max(w.GapNS, uint64(w.GapRTTs)*flows[i].RTTNs)
+			gap := uint64(now.Nano()) - flows[i].LastNs
 			if least > 0 && flows[i].State&telemetryEnded == 0 && int64(gap) > int64(least) {
-				pauses = append(pauses, Pause{keys[i].tuple(), gap, flows[i].LastNS})
+				pauses = append(pauses, Pause{keys[i].tuple(), gap, flows[i].LastNs})
 			}
 		}
 		if err != nil {

@@ -16,7 +16,7 @@ struct chain {
 	__be16 shadow; /* for End.SHADOW: the owner before the latest change; 0: none */
 } __attribute__((aligned(8))); /* it is read in words */
 
-/* Nothing else brings the type into the object's BTF, against which its Go twin is checked. */
+/* Nothing else brings the type into the object's BTF, of which its Go twin is made. */
 const struct chain *chain_type __attribute__((unused));
 
 struct chains {

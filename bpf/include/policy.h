@@ -49,7 +49,7 @@ struct rule {
 	struct list list[LISTS_MAX];
 };
 
-/* Nothing else brings the type into the object's BTF, against which its Go twin is checked. */
+/* Nothing else brings the type into the object's BTF, of which its Go twin is made. */
 const struct rule *rule_type __attribute__((unused));
 
 struct rules {

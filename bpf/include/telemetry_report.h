@@ -19,6 +19,9 @@ struct telemetry_event {
 	__u8 octets[TELEMETRY_CAPTURE]; /* from the outer IPv6 header on */
 };
 
+/* Nothing else brings the type into the object's BTF, of which its Go twin is made. */
+const struct telemetry_event *telemetry_event_type __attribute__((unused));
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);

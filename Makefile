@@ -59,7 +59,7 @@ kube-programs: ## Build the API server and etcd for tests, into the user's cache
 
 test-kube: kube-programs ## Kubernetes: the tests of the module controller/kubernetes as root, with a real API server; PKG=./plan RUN=TestX: one
 	@scripts/deps.sh go test bpffs
-	@RUN='$(RUN)' scripts/test-kube.sh $(PKG)
+	@RUN='$(RUN)' TAGS=conformance scripts/test-kube.sh $(PKG)
 
 test-vm: ## The tests that meet the kernel, in virtual machines with Debian's oldest and newest kernel; about 10 minutes
 	@scripts/deps.sh go vm

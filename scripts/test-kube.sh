@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../controller/kubernetes"
 
 run() {
 	local status=0
-	go test -v -count=1 -p 1 -timeout "${TEST_TIMEOUT:-20m}" -exec "$PWD/../../scripts/as-root.sh" "$@" || status=$?
+	go test -v -count=1 -p 1 -tags "${TAGS:-}" -timeout "${TEST_TIMEOUT:-20m}" -exec "$PWD/../../scripts/as-root.sh" "$@" || status=$?
 	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 	return $status
 }

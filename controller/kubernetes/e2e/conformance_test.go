@@ -1,3 +1,5 @@
+//go:build conformance
+
 package e2e_test
 
 import (
@@ -8,8 +10,10 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
@@ -41,6 +45,11 @@ func TestConformance(t *testing.T) {
 	w.startNode(2)
 	w.create(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "sextant"},
 		Spec: gatewayv1.GatewayClassSpec{ControllerName: plan.GatewayController}})
+	w.eventually("the class is accepted", 60*time.Second, func() bool {
+		var c gatewayv1.GatewayClass
+		must(t, w.client.Get(t.Context(), types.NamespacedName{Name: "sextant"}, &c))
+		return len(c.Status.SupportedFeatures) > 0 // which the tests read at their start
+	})
 	cmd := exec.Command(os.Args[0], "-test.run=^TestConformance$", "-test.v",
 		"-test.timeout=30m")
 	cmd.Env = append(os.Environ(), insideClient+"=1", "KUBECONFIG="+

@@ -1,12 +1,17 @@
+//go:build conformance
+
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/ipv4"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -22,17 +27,48 @@ import (
 // echoKind is the variable by which this program is a server of the conformance tests.
 const echoKind = "SEXTANT_E2E_ECHO"
 
+func init() { servers[echoKind] = runEcho }
+
 func runEcho(kind string) {
 	switch kind {
 	case "TCP_ECHO_SERVER":
 		tcpserver.Main()
 	case "UDP_ECHO_SERVER":
-		udpechoserver.Main()
+		runUDPEcho()
 	case "coredns":
 		answer := dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
 			_ = w.WriteMsg(new(dns.Msg).SetReply(question)) // the client asks again
 		})
 		fmt.Fprintln(os.Stderr, dns.ListenAndServe(":53", "udp", answer))
+	}
+}
+
+// runUDPEcho answers as the server of the conformance tests does, but from the address that was
+// asked, as servers must to whom clients come by an address of a service; theirs answers from its
+// own.
+func runUDPEcho() {
+	socket, err := net.ListenPacket("udp4", ":8080")
+	if err != nil {
+		panic(err)
+	}
+	c := ipv4.NewPacketConn(socket)
+	if err := c.SetControlMessage(ipv4.FlagDst, true); err != nil {
+		panic(err)
+	}
+	buffer := make([]byte, 1<<16)
+	for {
+		n, asked, client, err := c.ReadFrom(buffer)
+		if err != nil {
+			panic(err)
+		}
+		answer, err := json.Marshal(udpechoserver.EchoResponse{Request: string(buffer[:n]),
+			Namespace: os.Getenv("NAMESPACE"), Service: os.Getenv("SERVICE_NAME"),
+			Pod: os.Getenv("POD_NAME")})
+		if err != nil {
+			panic(err)
+		}
+		// The client asks again if the answer is lost.
+		_, _ = c.WriteTo(answer, &ipv4.ControlMessage{Src: asked.Dst}, client)
 	}
 }
 

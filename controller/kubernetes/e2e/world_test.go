@@ -66,14 +66,15 @@ func build(t testing.TB) {
 	must(t, programs.err)
 }
 
+// servers are what this program is in pods, by the variable that says so.
+var servers = map[string]func(string){webName: runWeb}
+
 func TestMain(m *testing.M) {
-	if name := os.Getenv(webName); name != "" {
-		runWeb(name)
-		return
-	}
-	if kind := os.Getenv(echoKind); kind != "" {
-		runEcho(kind)
-		return
+	for variable, run := range servers {
+		if value := os.Getenv(variable); value != "" {
+			run(value)
+			return
+		}
 	}
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()

@@ -4,53 +4,53 @@ import "math"
 
 // Fluid shares links among flows by max-min fairness (Bertsekas and Gallager, Data Networks,
 // section 6.5.2): the rate of a flow is as large as can be without taking from one whose rate is
-// not larger. When a flow comes, goes or moves, only rates that can change are computed again, in a
-// round: those of flows that share a link, directly or through others, with a rate that did.
+// not larger. So each flow has a link that limits it: one that is full, and on which no flow has
+// more.
+//
+// When a flow comes, goes or moves, a round computes rates again, in ascending order: each flow of
+// the round once, and only flows for which a limiting link ceased to be one.
 type Fluid struct {
 	links    []fluidLink
 	flows    []fluidFlow
 	free     []int32
 	round    uint32
-	touched  []int32 // links of the round
-	affected []int32 // flows of the round
+	planned  []int32   // links on which something is to happen in this round
+	next     []float64 // of each of these, the rate at which it does
+	affected []int32   // flows of the round
 }
 
-// fluidLink is a link with its flows.
+// fluidLink is a link with its flows. A flow of the round that has no rate yet is open.
 type fluidLink struct {
-	capacity float64
-	load     float64 // rates of its flows outside of the round
 	members  []member
-	most     float64 // no flow has more
-	least    float64 // no flow that the link limits has less
-	// of the round
-	stamp    uint32 // its number
-	flows    int32  // how many
-	open     int32  // of these, those without a rate yet
-	residual float64
-	share    float64 // what it gives each of those
-	level    float64 // the rate of the flows that it limits; infinite if it limits none
-	highest  float64 // of the rates
+	capacity float64
+	load     float64 // rates of all members but open ones
+	level    float64 // rate of the flows that the link limits
+	limited  int32   // how many these are
+	open     int32
+	slot     int32 // in planned; none
 }
 
 // member is a flow on a link, and which of the flow's links this is.
 type member struct{ flow, hop int32 }
 
+// fluidHop is a link of a flow, and the flow's place in its members.
+type fluidHop struct{ link, place int32 }
+
 // fluidFlow is one flow.
 type fluidFlow struct {
-	path     []int32
-	place    []int32 // in members of each link
+	path     []fluidHop
 	rate     float64
 	previous float64
-	stamp    uint32
-	settled  bool
-	limit    int32 // the full link on which no flow has more
+	stamp    uint32 // the last round that it was part of
+	open     bool
+	limit    int32 // the link that limits it; none
 }
 
 // NewFluid returns links of the given capacities, in any unit, without flows.
 func NewFluid(capacity []float64) *Fluid {
 	f := &Fluid{links: make([]fluidLink, len(capacity))}
 	for l := range capacity {
-		f.links[l].capacity, f.links[l].least = capacity[l], math.Inf(1)
+		f.links[l].capacity, f.links[l].slot = capacity[l], none
 	}
 	return f
 }
@@ -68,7 +68,7 @@ func (f *Fluid) Add(path []int32) int32 {
 	}
 	f.begin()
 	f.join(number, path)
-	f.update()
+	f.fill()
 	return number
 }
 
@@ -77,17 +77,17 @@ func (f *Fluid) Remove(number int32) {
 	f.begin()
 	f.leave(number)
 	f.free = append(f.free, number)
-	f.update()
+	f.fill()
 }
 
 // Move puts a flow onto another path.
 func (f *Fluid) Move(number int32, path []int32) {
 	f.begin()
-	f.leave(number)
 	rate := f.flows[number].rate
+	f.leave(number)
 	f.join(number, path)
 	f.flows[number].previous = rate
-	f.update()
+	f.fill()
 }
 
 // Rate is the rate of a flow.
@@ -107,199 +107,192 @@ func (f *Fluid) Share(l int32) float64 {
 // Changed lists the flows whose rates the last call computed again. It is valid until the next.
 func (f *Fluid) Changed() []int32 { return f.affected }
 
+// begin starts a round.
+func (f *Fluid) begin() {
+	f.round++
+	f.affected = f.affected[:0]
+}
+
 // join puts a flow onto links, and makes it part of the round.
 func (f *Fluid) join(number int32, path []int32) {
 	x := &f.flows[number]
-	x.path, x.place, x.rate = append(x.path[:0], path...), x.place[:0], 0
+	x.path, x.rate, x.limit = x.path[:0], 0, none
 	for hop, l := range path {
 		members := &f.links[l].members
-		x.place = append(x.place, int32(len(*members)))
+		x.path = append(x.path, fluidHop{l, int32(len(*members))})
 		*members = append(*members, member{number, int32(hop)})
 	}
 	f.touch(number)
-	f.limited(path)
 }
 
 // leave takes a flow off its links.
 func (f *Fluid) leave(number int32) {
 	x := &f.flows[number]
-	for hop, l := range x.path {
-		k := &f.links[l]
-		at, last := x.place[hop], k.members[len(k.members)-1]
-		k.members[at] = last
-		f.flows[last.flow].place[last.hop] = at
+	for _, h := range x.path {
+		k := &f.links[h.link]
+		last := k.members[len(k.members)-1]
+		k.members[h.place] = last
+		f.flows[last.flow].path[last.hop].place = h.place
 		k.members = k.members[:len(k.members)-1]
 		if k.load -= x.rate; len(k.members) == 0 {
-			k.load, k.most, k.least = 0, 0, math.Inf(1) // without what rounding left
+			k.load = 0 // without what rounding left
 		}
-		f.open(l)
-	}
-	f.limited(x.path)
-}
-
-// begin starts a round.
-func (f *Fluid) begin() {
-	f.round++
-	f.touched, f.affected = f.touched[:0], f.affected[:0]
-}
-
-// open makes a link part of the round.
-func (f *Fluid) open(l int32) {
-	if k := &f.links[l]; k.stamp != f.round {
-		k.stamp, k.flows = f.round, 0
-		f.touched = append(f.touched, l)
+		if x.limit == h.link {
+			k.limited--
+		}
+		f.plan(h.link)
 	}
 }
 
-// touch makes a flow part of the round.
+// touch makes a flow part of the round, if it is not.
 func (f *Fluid) touch(number int32) {
 	x := &f.flows[number]
 	if x.stamp == f.round {
 		return
 	}
-	x.stamp, x.previous = f.round, x.rate
+	x.stamp, x.previous, x.open = f.round, x.rate, true
 	f.affected = append(f.affected, number)
-	for _, l := range x.path {
-		f.open(l)
-		f.links[l].load -= x.rate
-		f.links[l].flows++
-	}
-}
-
-// limited lets the flows join the round that the links of a path limit: their rates change most
-// likely.
-func (f *Fluid) limited(path []int32) {
-	for _, l := range path {
-		for _, m := range f.links[l].members {
-			if f.flows[m.flow].limit == l {
-				f.touch(m.flow)
-			}
+	for _, h := range x.path {
+		k := &f.links[h.link]
+		k.load -= x.rate
+		k.open++
+		if x.limit == h.link {
+			k.limited--
 		}
-	}
-}
-
-// update computes rates again until those that were kept are right beside those that were not: each
-// flow must have a full link on which no flow has more. Flows for which that ceased to hold join
-// the round.
-func (f *Fluid) update() {
-	for before := -1; before != len(f.affected); {
-		f.fill()
-		before = len(f.affected)
-		for _, l := range f.touched[:len(f.touched):len(f.touched)] {
-			f.check(l)
-		}
-	}
-	for _, number := range f.affected {
-		x := &f.flows[number]
-		for _, l := range x.path {
-			k := &f.links[l]
-			k.load += x.rate
-			k.most = max(k.most, x.rate)
-		}
-		f.links[x.limit].least = min(f.links[x.limit].least, x.rate)
+		f.plan(h.link)
 	}
 }
 
 // slack is the part of a rate below which two count as equal.
 const slack = 1e-9
 
-// check lets flows of a link join the round that were not computed again and that the link's new
-// rates concern.
-func (f *Fluid) check(l int32) {
+// plan notes the rate at which something happens on a link, or one below: open flows fill it, it is
+// more than full, or flows that it limits may have more, since it is not full at their rate.
+func (f *Fluid) plan(l int32) {
 	k := &f.links[l]
-	full, most := k.residual <= slack*k.capacity, k.level*(1+slack)
-	releases := func(rate float64) bool { return !full || k.highest > rate*(1+slack) }
-	if k.most <= most && (math.IsInf(k.least, 1) || !releases(k.least)) {
+	at, left := math.Inf(1), k.capacity-k.load
+	switch {
+	case k.limited > 0:
+		if k.releases() {
+			at = k.level
+		} else if k.open > 0 || left < -slack*k.capacity {
+			at = max(left+float64(k.limited)*k.level, 0) / float64(k.open+k.limited)
+		}
+	case k.open > 0:
+		at = max(left, 0) / float64(k.open)
+	case left < -slack*k.capacity:
+		at = 0
+	}
+	switch {
+	case math.IsInf(at, 1):
+		f.drop(k)
+	case k.slot == none:
+		k.slot = int32(len(f.planned))
+		f.planned, f.next = append(f.planned, l), append(f.next, at)
+	default:
+		f.next[k.slot] = at
+	}
+}
+
+// drop lets nothing happen on a link.
+func (f *Fluid) drop(k *fluidLink) {
+	if k.slot == none {
 		return
 	}
-	k.load, k.most, k.least = 0, 0, math.Inf(1) // anew, so that rounding does not add up
-	for _, m := range k.members {
-		x := &f.flows[m.flow]
-		if x.stamp == f.round {
-			continue
+	last := len(f.planned) - 1
+	other := f.planned[last]
+	f.planned[k.slot], f.next[k.slot] = other, f.next[last]
+	f.links[other].slot = k.slot
+	k.slot = none
+	f.planned, f.next = f.planned[:last], f.next[:last]
+}
+
+// releases tells that the flows that a link limits may have more.
+func (k *fluidLink) releases() bool {
+	left := k.capacity - k.load
+	return left > float64(k.open)*k.level*(1+slack) && left > slack*k.capacity
+}
+
+// fill gives the flows of the round their rates, and lets those join it whose rates change. It
+// works in ascending order of rates: a flow joins when its rate before is reached, so that what it
+// leaves on its links is not below what others have there.
+func (f *Fluid) fill() {
+	for len(f.next) > 0 {
+		first, least := 0, f.next[0]
+		for i, at := range f.next {
+			if at < least {
+				first, least = i, at
+			}
 		}
-		k.load += x.rate
-		k.most = max(k.most, x.rate)
-		if x.limit == l {
-			k.least = min(k.least, x.rate)
+		f.reach(f.planned[first], least)
+	}
+}
+
+// reach lets happen on a link what is planned for a rate.
+func (f *Fluid) reach(l int32, rate float64) {
+	k := &f.links[l]
+	joined := len(f.affected)
+	if k.limited > 0 && k.releases() {
+		for _, m := range k.members {
+			if f.flows[m.flow].limit == l {
+				f.touch(m.flow)
+			}
+		}
+		if len(f.affected) > joined {
+			return
 		}
 	}
-	if k.most <= most && !releases(k.least) {
+	if level := f.above(k, rate); level > rate*(1+slack) {
+		f.next[k.slot] = level
 		return
 	}
 	for _, m := range k.members {
-		x := &f.flows[m.flow]
-		if x.stamp != f.round && (x.rate > most || x.limit == l && releases(x.rate)) {
+		if x := &f.flows[m.flow]; !x.open && x.rate > rate*(1+slack) {
 			f.touch(m.flow)
 		}
 	}
+	if len(f.affected) > joined {
+		return
+	}
+	f.settle(l, rate)
+	f.drop(k) // if rounding alone left something
 }
 
-// fill shares what the other flows leave among those of the round. A link that gives no flow more
-// than any other link of its flows' paths settles their rates: nothing that happens elsewhere
-// changes them, since what a link gives only grows while others are settled.
-func (f *Fluid) fill() {
-	for _, l := range f.touched {
-		k := &f.links[l]
-		k.residual, k.open = max(k.capacity-k.load, 0), k.flows
-		k.level, k.highest = math.Inf(1), 0
-		k.share = k.residual / float64(k.open)
-	}
-	for _, number := range f.affected {
-		f.flows[number].settled = false
-	}
-	for _, number := range f.affected {
-		for !f.flows[number].settled {
-			f.settle(f.lowest(number))
-		}
-	}
-}
-
-// lowest walks from a flow of the round to links that give less, until none of its neighbors does.
-func (f *Fluid) lowest(number int32) int32 {
-	l := f.lower(number, f.flows[number].path[0])
-	for at := none; at != l; {
-		at = l
-		for _, m := range f.links[at].members {
-			if f.flows[m.flow].open(f.round) {
-				l = f.lower(m.flow, l)
+// above is what a link gives each open flow if flows with more than a rate leave some to them.
+func (f *Fluid) above(k *fluidLink, rate float64) float64 {
+	for {
+		left, flows := k.capacity-k.load, float64(k.open)
+		for _, m := range k.members {
+			if x := &f.flows[m.flow]; !x.open && x.rate > rate*(1+slack) {
+				left += x.rate
+				flows++
 			}
 		}
-	}
-	return l
-}
-
-// lower is a link of a flow's path that gives less than a link; this link itself if none does.
-func (f *Fluid) lower(number, l int32) int32 {
-	least := f.links[l].share
-	for _, other := range f.flows[number].path {
-		if share := f.links[other].share; share < least {
-			l, least = other, share
+		if level := left / flows; level > rate*(1+slack) {
+			rate = level
+		} else {
+			return rate
 		}
 	}
-	return l
 }
 
-// open reports whether a flow's rate is to be computed in a round.
-func (x *fluidFlow) open(round uint32) bool { return x.stamp == round && !x.settled }
-
-// settle gives the flows of the round that a link limits their rates.
-func (f *Fluid) settle(limit int32) {
-	rate := f.links[limit].share
-	f.links[limit].level = rate
-	for _, m := range f.links[limit].members {
+// settle gives the open flows of a link their rate.
+func (f *Fluid) settle(l int32, rate float64) {
+	for _, m := range f.links[l].members {
 		x := &f.flows[m.flow]
-		if !x.open(f.round) {
+		if !x.open {
 			continue
 		}
-		x.settled, x.rate, x.limit = true, rate, limit
-		for _, l := range x.path {
-			k := &f.links[l]
-			k.residual = max(k.residual-rate, 0)
-			k.highest = max(k.highest, rate)
+		x.open, x.rate, x.limit = false, rate, l
+		for _, h := range x.path {
+			k := &f.links[h.link]
+			k.load += rate
 			k.open--
-			k.share = k.residual / float64(k.open)
+			if h.link == l {
+				k.limited++
+				k.level = rate
+			}
+			f.plan(h.link)
 		}
 	}
-	f.links[limit].residual = 0
 }

@@ -3,6 +3,7 @@ package packet
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -115,6 +116,89 @@ func TestFluidAgainstLinearProgram(t *testing.T) {
 			if got := f.Rate(numbers[i]); math.Abs(got-want) > 1e-6 {
 				t.Fatalf("case %d: capacities %v, paths %v: flow %d has %g, want %g", c, capacity,
 					paths, i, got, want)
+			}
+		}
+	}
+}
+
+// filled finds max-min rates by filling: again and again, the link that gives its flows least
+// settles them.
+func filled(capacity []float64, paths map[int32][]int32) map[int32]float64 {
+	left, open := append([]float64(nil), capacity...), make([]int, len(capacity))
+	for _, path := range paths {
+		for _, l := range path {
+			open[l]++
+		}
+	}
+	rates := map[int32]float64{}
+	for len(rates) < len(paths) {
+		least, at := math.Inf(1), int32(0)
+		for l := range capacity {
+			if open[l] > 0 && left[l]/float64(open[l]) < least {
+				least, at = left[l]/float64(open[l]), int32(l)
+			}
+		}
+		for number, path := range paths {
+			if _, settled := rates[number]; settled || !slices.Contains(path, at) {
+				continue
+			}
+			rates[number] = least
+			for _, l := range path {
+				left[l] -= least
+				open[l]--
+			}
+		}
+	}
+	return rates
+}
+
+// Thousands of changes of a network with many flows, among them some with links and rates that are
+// equal: the rates stay those that are computed from nothing.
+func TestFluidAgainstFilling(t *testing.T) {
+	for seed, equal := range []bool{true, false} {
+		r := rand.New(rand.NewPCG(uint64(seed), 8))
+		capacity := make([]float64, 48)
+		for l := range capacity {
+			capacity[l] = 10e9
+			if !equal {
+				capacity[l] = 1e9 * (1 + 20*r.Float64())
+			}
+		}
+		f, paths := NewFluid(capacity), map[int32][]int32{}
+		var numbers []int32
+		path := func() (p []int32) {
+			for _, l := range r.Perm(len(capacity))[:1+r.IntN(5)] {
+				p = append(p, int32(l))
+			}
+			return p
+		}
+		for step := range 4000 {
+			i := 0
+			if len(numbers) > 0 {
+				i = r.IntN(len(numbers))
+			}
+			switch k := r.IntN(3); {
+			case k == 0 && len(numbers) > 100:
+				f.Remove(numbers[i])
+				delete(paths, numbers[i])
+				numbers = append(numbers[:i], numbers[i+1:]...)
+			case k == 1 && len(numbers) > 0 || len(numbers) > 200:
+				paths[numbers[i]] = path()
+				f.Move(numbers[i], paths[numbers[i]])
+			default:
+				p := path()
+				number := f.Add(p)
+				paths[number] = p
+				numbers = append(numbers, number)
+			}
+			if step%10 != 0 {
+				continue
+			}
+			for number, want := range filled(capacity, paths) {
+				if got := f.Rate(number); math.Abs(got/want-1) > 1e-6 {
+					t.Fatalf("seed %d, step %d, %d flows: flow %d has %g, want %g", seed, step,
+						len(numbers), number, got, want)
+				}
 			}
 		}
 	}

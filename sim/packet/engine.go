@@ -126,7 +126,7 @@ func (s *Simulation) transmit(id int32, w way, number int32) {
 	takes := Time(int64(size) * l.perByte >> fraction)
 	work := wait + takes
 	if work > l.least {
-		if work > l.limit || l.down || work > l.random && s.unlucky() {
+		if work > l.limit || wait > l.patient || l.down || work > l.random && s.unlucky() {
 			s.drop(id, number)
 			return
 		}

@@ -24,6 +24,7 @@ type link struct {
 	to      Node
 	arrival int32 // event of the first packet of the queue, in the calendar if there is one
 	limit   Time  // work that fits the queue
+	patient Time  // the longest wait
 	mark    Time  // work from which on packets are marked (ECN)
 	random  Time  // work from which on a tenth of the packets is dropped
 	down    bool
@@ -40,9 +41,10 @@ type LinkStats struct {
 
 // Queue describes the queue before each link.
 type Queue struct {
-	Bytes  int // that wait at most; of the packet that is being sent, those not sent yet
-	Mark   int // bytes from which on packets are marked by ECN; 0: none are
-	Random int // the last bytes of the queue, where a tenth of the packets is dropped; 0: none
+	Bytes  int  // that wait at most; of the packet that is being sent, those not sent yet
+	Wait   Time // for which a packet waits at most, of any size; 0: Bytes alone count
+	Mark   int  // bytes from which on packets are marked by ECN; 0: none are
+	Random int  // the last bytes of the queue, where a tenth of the packets is dropped; 0: none
 }
 
 // Network is a topology with what packets need of it. It does not change, and many runs can share
@@ -155,9 +157,12 @@ func (n *Network) linkOf(e topology.Edge, c NetworkConfig) (link, error) {
 	if c.HostQueue != nil && n.host[spec.From] != none {
 		queue = *c.HostQueue
 	}
-	l.limit = never / 4
+	l.limit, l.patient = never/4, never/4
 	if queue.Bytes > 0 {
 		l.limit = work(queue.Bytes)
+	}
+	if queue.Wait > 0 {
+		l.patient = queue.Wait
 	}
 	if queue.Mark > 0 {
 		l.mark = work(queue.Mark)
@@ -165,7 +170,7 @@ func (n *Network) linkOf(e topology.Edge, c NetworkConfig) (link, error) {
 	if queue.Random > 0 {
 		l.random = work(queue.Bytes - queue.Random)
 	}
-	l.least = min(l.limit, l.mark, l.random)
+	l.least = min(l.limit, l.patient, l.mark, l.random)
 	return l, nil
 }
 

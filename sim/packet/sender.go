@@ -51,6 +51,7 @@ type subflow struct {
 	ranges       uint8                  // how many
 
 	window    window
+	latest    Time // round trip
 	srtt      Time
 	rttvar    Time
 	rto       Time
@@ -155,6 +156,7 @@ func (s *Simulation) established(number int32, rtt Time) {
 
 // measured takes a round-trip time into account (RFC 6298, with Linux's floor under the variation).
 func (s *Simulation) measured(f *subflow, rtt Time) {
+	f.latest = rtt
 	f.minRTT = min(f.minRTT, rtt)
 	if f.srtt == 0 {
 		f.srtt, f.rttvar = rtt, rtt/2

@@ -17,9 +17,10 @@ type Transport struct {
 	ECN             bool
 	InitialRTO      Time // RFC 6298: 1 s
 	MinRTO          Time // floor under four times the variation, as in Linux
-	DelayedAck      Time // 0: every segment is acknowledged at once
-	QuickAcks       uint16
-	NoHandshake     bool // data is sent at once
+	// 0: every segment is acknowledged at once. It ends before MinRTO does, as in Linux.
+	DelayedAck  Time
+	QuickAcks   uint16
+	NoHandshake bool // data is sent at once
 	// acknowledgements arrive as they are sent, over no link: as simulators without a reverse path
 	// have it
 	FreeAcks bool
@@ -128,6 +129,8 @@ func New(c Config) (*Simulation, error) {
 			"must be above 0", t.Payload, t.InitialWindow, t.MaxWindow, t.Reordering, t.InitialRTO,
 			t.MinRTO)
 	}
+	const jiffy = Millisecond // of Linux, by which a delayed acknowledgement is earlier
+	t.DelayedAck = min(t.DelayedAck, max(t.MinRTO-jiffy, t.MinRTO/2))
 	n := c.Network
 	s := &Simulation{
 		calendar: newCalendar(n.slot()), links: append([]link(nil), n.links...), network: n,

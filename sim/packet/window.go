@@ -26,9 +26,7 @@ type window struct {
 	wMax, k, estimate float64
 	epoch             Time
 
-	// HyStart: when the round began, and the segment that ends it.
-	round    Time
-	roundEnd uint32
+	hystart hystart // of CUBIC
 
 	// DCTCP.
 	alpha          float64
@@ -78,7 +76,7 @@ func (w *window) timeout(s *Simulation, f *subflow) {
 	}
 	w.cwnd = 1
 	s.uncouple(f)
-	w.epoch = 0
+	w.epoch, w.hystart = 0, hystart{}
 }
 
 // undo restores what a window was before it was reduced.
@@ -132,7 +130,7 @@ func (w *window) grow(s *Simulation, f *subflow, newly uint32) {
 	w.since += n
 	if w.slowStart() {
 		if w.control == Cubic {
-			w.hystart(s, f)
+			w.leaveSlowStart(s, f)
 		}
 		step := min(n, w.ssthresh-w.cwnd)
 		w.cwnd += step
@@ -167,21 +165,6 @@ func (w *window) cubicReduce() {
 	}
 	w.ssthresh = max(w.cwnd*cubicBeta, minWindow)
 	w.epoch = 0
-}
-
-// hystartLow is the window from which on HyStart looks (Linux's hystart_low_window).
-const hystartLow = 16
-
-// hystart ends slow start when the acknowledgements of a round take more than half of the shortest
-// round trip: the window is near what the path holds then (Ha and Rhee, "Taming the elephants",
-// 2011, and Linux). Its other test, longer round trips, begins at 4 ms.
-func (w *window) hystart(s *Simulation, f *subflow) {
-	if int32(f.una-w.roundEnd) >= 0 {
-		w.round, w.roundEnd = s.now, f.nxt
-	}
-	if w.cwnd >= hystartLow && s.now-w.round > f.minRTT/2 {
-		w.ssthresh = w.cwnd
-	}
 }
 
 func (w *window) cubicGrow(s *Simulation, f *subflow, n float64) {

@@ -1,0 +1,47 @@
+package packet
+
+// hystart ends the slow start of CUBIC when the window is near what the path holds (Ha and Rhee,
+// "Taming the elephants", 2011), as Linux does.
+type hystart struct {
+	found    bool
+	begin    Time   // of the round
+	end      uint32 // the segment that ends the round
+	last     Time   // when the last acknowledgement of the train came
+	shortest Time   // round trip of this round
+	samples  uint8  // round trips that were measured in this round, few at most
+}
+
+// The constants of Linux.
+const (
+	hystartLow     = 16 // window from which on it looks
+	hystartSpacing = 2 * Millisecond
+	hystartSamples = 8
+	hystartLeast   = 4 * Millisecond // by which round trips must be longer than the shortest
+	hystartMost    = 16 * Millisecond
+)
+
+// leaveSlowStart looks at an acknowledgement: slow start ends when those of a round that follow
+// each other closely take half of the shortest round trip, or when the round trips of a round are
+// longer than the shortest by an eighth, and at least hystartLeast.
+func (w *window) leaveSlowStart(s *Simulation, f *subflow) {
+	h := &w.hystart
+	if int32(f.una-h.end) >= 0 {
+		*h = hystart{found: h.found, begin: s.now, last: s.now, end: f.nxt, shortest: never}
+	}
+	if h.found || w.cwnd < hystartLow {
+		return
+	}
+	if s.now-h.last <= hystartSpacing {
+		h.last = s.now
+		h.found = s.now-h.begin > f.minRTT/2
+	}
+	h.shortest = min(h.shortest, f.latest)
+	if h.samples < hystartSamples {
+		h.samples++
+	} else if h.shortest > f.minRTT+min(max(f.minRTT/8, hystartLeast), hystartMost) {
+		h.found = true
+	}
+	if h.found {
+		w.ssthresh = w.cwnd
+	}
+}

@@ -44,7 +44,7 @@ type calendar struct {
 	slab   []event
 	free   int32
 	serial uint32 // of the event that was scheduled last
-	now    Time   // of the event that next returned last
+	now    Time   // of the event that was removed last
 	lanes  lanes
 
 	shift uint  // a slot of the lowest level lasts 1<<shift ps
@@ -111,17 +111,24 @@ func (c *calendar) release(id int32) {
 	c.free = id
 }
 
-// schedule plans an event. Its time must not be before that of the event that next returned last.
+// schedule plans an event. Its time must not be before that of the event that was removed last.
 func (c *calendar) schedule(id int32, at Time) {
+	c.slab[id].at = at
+	c.scheduleArrival(id, at)
+}
+
+// scheduleArrival plans an event whose time nobody asks for.
+func (c *calendar) scheduleArrival(id int32, at Time) {
 	c.serial++
+	d := due{at, c.serial, id}
+	if c.lanes.take(d, at-c.now) {
+		return
+	}
 	e := &c.slab[id]
 	e.at, e.serial = at, c.serial
-	d := due{at, c.serial, id}
-	switch {
-	case c.lanes.take(d, at-c.now):
-	case at < c.end:
+	if at < c.end {
 		c.insert(d)
-	default:
+	} else {
 		c.file(id, at)
 	}
 }
@@ -152,25 +159,14 @@ func (c *calendar) file(id int32, at Time) {
 	w.summary |= 1 << (slot >> 6)
 }
 
-// next removes the first event and returns it; none if there are no more.
-func (c *calendar) next() int32 {
-	d, lane := c.first()
-	switch {
-	case d.at == never:
-		return none
-	case lane == none:
+// remove removes the first event.
+func (c *calendar) remove(d due, lane int32) {
+	if lane == none {
 		c.pos++
-	default:
+	} else {
 		c.lanes.drop(lane)
 	}
 	c.now = d.at
-	return d.id
-}
-
-// peek is the time of the first event, or never.
-func (c *calendar) peek() Time {
-	d, _ := c.first()
-	return d.at
 }
 
 // first is the first event and its lane, none if it is of the current slot. Slots are gone to when

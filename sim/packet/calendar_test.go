@@ -38,21 +38,19 @@ func TestCalendarOrder(t *testing.T) {
 				oracle = slices.Insert(oracle, at, planned{now + delay, id})
 				continue
 			}
-			if got := c.peek(); got != oracle[0].at {
-				t.Fatalf("slot %d, step %d: peek is %d, want %d", slot, step, got, oracle[0].at)
-			}
-			id := c.next()
-			if id != oracle[0].id || c.slab[id].at != oracle[0].at {
+			first, lane := c.first()
+			c.remove(first, lane)
+			id := first.id
+			if id != oracle[0].id || first.at != oracle[0].at {
 				t.Fatalf("slot %d, step %d: event %d at %d, want %d at %d", slot, step, id,
-					c.slab[id].at, oracle[0].id,
-					oracle[0].at)
+					first.at, oracle[0].id, oracle[0].at)
 			}
 			now = oracle[0].at
 			c.release(id)
 			oracle = oracle[1:]
 		}
-		if id := c.next(); id != none || len(oracle) > 0 {
-			t.Errorf("slot %d: event %d is left, want %d", slot, id, len(oracle))
+		if d, _ := c.first(); d.at != never || len(oracle) > 0 {
+			t.Errorf("slot %d: %+v is left, want %d events", slot, d, len(oracle))
 		}
 	}
 }
@@ -114,7 +112,9 @@ func BenchmarkCalendar(b *testing.B) {
 		c.schedule(c.take(), Time(r.Int64N(int64(heldTime))))
 	}
 	for b.Loop() {
-		id := c.next()
+		first, lane := c.first()
+		c.remove(first, lane)
+		id := first.id
 		c.schedule(id, c.slab[id].at+Time(r.Int64N(int64(heldTime))))
 	}
 }

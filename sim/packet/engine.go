@@ -67,23 +67,67 @@ func (c *Count) add(size int32) {
 
 // run plays all events before a time.
 func (s *Simulation) run(until Time) {
-	for s.calendar.peek() < until && !s.stopped {
-		id := s.calendar.next()
-		e := &s.calendar.slab[id]
-		s.now = e.at
+	for !s.stopped {
+		d, lane := s.calendar.first()
+		if d.at >= until {
+			break
+		}
+		s.calendar.remove(d, lane)
+		s.now = d.at
 		s.totals.Events++
-		if e.kind == arrival {
+		if int(d.id) < len(s.links) && s.links[d.id].arrival == d.id {
+			if lane != none {
+				s.expect(lane)
+			}
+			s.arrive(d.id)
+		} else if e := &s.calendar.slab[d.id]; e.kind == arrival {
 			s.arrive(e.link)
 		} else {
-			s.timer(id, e)
+			s.timer(d.id, e)
 		}
 		if s.observe != nil {
-			s.observe(id)
+			s.observe(d.id)
 		}
 	}
 	if !s.stopped {
 		s.now = until
 	}
+}
+
+// expect lets the processor load what the arrivals that follow in a lane need: links first, then
+// the packet's place in the queue, at last the link that the packet goes on to.
+func (s *Simulation) expect(lane int32) {
+	const far, near, next = 7, 4, 1
+	if id := s.calendar.lanes.following(lane, far); uint32(id) < uint32(len(s.links)) {
+		prefetchLink(&s.links[id])
+	}
+	if l := s.expected(lane, near); l != nil {
+		prefetch(unsafe.Pointer(s.chunks.first(&l.queue)))
+	}
+	if l := s.expected(lane, next); l != nil {
+		w := s.chunks.first(&l.queue).way
+		if w.place() == chosen {
+			return
+		}
+		if following := s.routes[w.place()+1]; following != none {
+			prefetchLink(&s.links[following])
+		}
+	}
+}
+
+// expected is the link of an arrival that follows in a lane; nil if the event is something else.
+func (s *Simulation) expected(lane int32, places uint32) *link {
+	id := s.calendar.lanes.following(lane, places)
+	if uint32(id) >= uint32(len(s.links)) || s.links[id].arrival != id {
+		return nil
+	}
+	return &s.links[id]
+}
+
+// prefetchLink lets the processor load both cache lines of a link.
+func prefetchLink(l *link) {
+	prefetch(unsafe.Pointer(l))
+	prefetch(unsafe.Pointer(&l.stats))
 }
 
 // arrive lets the first packet of a link reach the other end. Where its way is known beforehand, it
@@ -93,7 +137,7 @@ func (s *Simulation) arrive(number int32) {
 	q := s.chunks.pop(&l.queue)
 	if l.queue.count > 0 {
 		n := s.chunks.first(&l.queue)
-		s.calendar.schedule(l.arrival, n.at)
+		s.calendar.scheduleArrival(l.arrival, n.at)
 		if !l.relay {
 			prefetch(unsafe.Pointer(&s.packets.slab[n.id]))
 		}
@@ -144,7 +188,7 @@ func (s *Simulation) transmit(id int32, w way, number int32) {
 	l.stats.Bytes += uint64(size)
 	at := l.free + l.delay
 	if l.queue.count == 0 {
-		s.calendar.schedule(l.arrival, at)
+		s.calendar.scheduleArrival(l.arrival, at)
 	}
 	s.chunks.push(&l.queue, queued{at: at, id: id, way: w})
 }

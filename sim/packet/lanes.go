@@ -74,6 +74,16 @@ func (l *lanes) drop(i int32) {
 	}
 }
 
+// following is an event that comes due soon: that so many places behind the first of a lane, or
+// none.
+func (l *lanes) following(i int32, places uint32) int32 {
+	b := &l.behind[i]
+	if b.count <= places {
+		return none
+	}
+	return b.ring[(b.head+places)&uint32(len(b.ring)-1)].id
+}
+
 // push adds an event behind the others.
 func (b *lane) push(d due) {
 	if int(b.count) == len(b.ring) {

@@ -23,13 +23,14 @@ type link struct {
 	queue   fifo
 	to      Node
 	arrival int32 // event of the first packet of the queue, in the calendar if there is one
-	limit   Time  // work that fits the queue
-	patient Time  // the longest wait
-	mark    Time  // work from which on packets are marked (ECN)
-	random  Time  // work from which on a tenth of the packets is dropped
 	down    bool
 	relay   bool // leads to a node that forwards
+	// A cache line ends here.
 	stats   LinkStats
+	limit   Time // work that fits the queue
+	patient Time // the longest wait
+	mark    Time // work from which on packets are marked (ECN)
+	random  Time // work from which on a tenth of the packets is dropped
 }
 
 // LinkStats count what became of the packets of a link.

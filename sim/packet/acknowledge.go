@@ -25,9 +25,10 @@ func (s *Simulation) acknowledged(id int32, e *packet) {
 	if f.late && f.recovery && e.sent < f.resentAt {
 		s.undo(f)
 	}
+	lostBefore := f.lostCount
 	s.detectLoss(f)
 	s.pathFeedback(f, e, newly)
-	s.control(f, e, newly, flightBefore)
+	s.control(f, e, newly, flightBefore, advanced && f.lostCount <= lostBefore)
 	if advanced {
 		f.backoff = 0
 		f.expires = never
@@ -44,8 +45,8 @@ func (s *Simulation) acknowledged(id int32, e *packet) {
 }
 
 // control lets congestion control answer: it reduces the window once per window of data, and lets
-// it grow otherwise.
-func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore int32) {
+// it grow otherwise. An acknowledgement is safe if it moves forward and no further loss is seen.
+func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore int32, safe bool) {
 	if f.recovery && int32(f.una-f.recoverUntil) >= 0 {
 		f.recovery = false
 		if f.prr.on {
@@ -67,7 +68,7 @@ func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore i
 		return
 	}
 	if f.recovery && f.prr.on {
-		f.prr.acknowledged(f, newly)
+		f.prr.acknowledged(f, newly, safe)
 		return
 	}
 	if newly > 0 && (!f.recovery || f.window.slowStart()) &&
@@ -77,7 +78,8 @@ func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore i
 }
 
 // prr is proportional rate reduction (RFC 6937): in a recovery, as much is sent as arrives, reduced
-// in the proportion of the windows, so that many losses at once make no burst.
+// in the proportion of the windows, so that many losses at once make no burst. As in Linux, more is
+// sent than arrives only while acknowledgements are safe.
 type prr struct {
 	on              bool
 	window          float64 // segments sent and not acknowledged when the recovery began
@@ -85,14 +87,18 @@ type prr struct {
 }
 
 // acknowledged sets the window to what may be sent now.
-func (p *prr) acknowledged(f *subflow, newly uint32) {
+func (p *prr) acknowledged(f *subflow, newly uint32, safe bool) {
 	w := &f.window
 	p.delivered += float64(newly)
 	flight, n := float64(f.flight), 0.0
 	if flight > w.ssthresh {
 		n = math.Ceil(p.delivered*w.ssthresh/p.window) - p.sent
 	} else {
-		n = min(w.ssthresh-flight, max(p.delivered-p.sent, float64(newly))+1)
+		n = max(p.delivered-p.sent, float64(newly))
+		if safe {
+			n++
+		}
+		n = min(w.ssthresh-flight, n)
 	}
 	w.cwnd = flight + max(n, 0)
 }

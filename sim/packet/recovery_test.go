@@ -59,7 +59,7 @@ func TestProportionalRateReduction(t *testing.T) {
 		sent := int32(1)
 		for acked := int32(2); acked < c.window; acked++ {
 			f.flight--
-			f.prr.acknowledged(f, 1)
+			f.prr.acknowledged(f, 1, true)
 			for f.flight < f.window.allowed() {
 				f.flight++
 				f.prr.sent++

@@ -44,4 +44,11 @@ int bare(struct __sk_buff *skb)
 	return bpf_skb_adjust_room(skb, 40, BPF_ADJ_ROOM_MAC, 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
+/* One read of the clock that nodes of Path Tracing write. */
+SEC("tc")
+int clock(struct __sk_buff *skb)
+{
+	return bpf_ktime_get_tai_ns() ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+}
+
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -236,22 +236,22 @@ static __always_inline int insert(struct __sk_buff *skb, const struct int_outer 
 	return outcome_count(TELEMETRY_INSERTED);
 }
 
-/* Whether a packet that is not encapsulated may get telemetry: it is from a host of the domain to
- * another, before which a sink is. */
-static __always_inline bool is_plain(struct __sk_buff *skb)
+/* Whether a packet of this protocol_of is not encapsulated and may get telemetry: it is from a host
+ * of the domain to another, before which a sink is. */
+static __always_inline bool is_plain(struct __sk_buff *skb, __u32 protocol)
 {
-	return settings.plain && settings.encoding != ENCODING_INT &&
-	       has_prefix(skb, DESTINATION_AT, PREFIX_PLAIN) &&
+	return settings.plain && settings.encoding != ENCODING_INT && !is_inner(protocol) &&
+	       protocol != IPPROTO_NONE && has_prefix(skb, DESTINATION_AT, PREFIX_PLAIN) &&
 	       has_prefix(skb, SOURCE_AT, PREFIX_PLAIN);
 }
 
 /* Whether a chosen packet has telemetry of any form, or no place for that of this source. */
-static __always_inline bool has_no_place(struct __sk_buff *skb, const struct int_outer *o,
-					 bool plain)
+static __always_inline bool has_no_place(struct __sk_buff *skb, const struct int_outer *o)
 {
 	struct hop_option option = {};
 
-	if (!is_inner(o->protocol) && !(plain && int_find(skb, o) == CARRIES_NOTHING))
+	if (!is_inner(o->protocol) &&
+	    !(is_plain(skb, protocol_of(skb)) && int_find(skb, o) == CARRIES_NOTHING))
 		return true;
 	if (!hop_options(skb, &option))
 		return false;
@@ -264,38 +264,43 @@ static __always_inline bool has_no_place(struct __sk_buff *skb, const struct int
 SEC("tc")
 int telemetry_source(struct __sk_buff *skb)
 {
+	__u32 number = 0, zero = 0, protocol, current, ceiling, drawn = 0;
 	struct telemetry_class *class;
+	struct telemetry_lists *lists;
 	struct telemetry_list *list;
 	struct int_outer o = {};
 	struct int_scratch *s;
-	__u32 number = 0, zero = 0, protocol, first, drawn;
-	bool plain;
 
 	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
 	protocol = protocol_of(skb);
-	plain = !is_inner(protocol) && protocol != IPPROTO_NONE && is_plain(skb);
-	if (!is_inner(protocol) && !may_carry(protocol) && !plain)
+	if (!is_inner(protocol) && !may_carry(protocol) && !is_plain(skb, protocol))
 		return TC_ACT_UNSPEC;
-	list = bpf_map_lookup_elem(&telemetry_classes, &zero);
-	if (!list)
+	lists = bpf_map_lookup_elem(&telemetry_classes, &zero);
+	if (!lists)
 		return TC_ACT_UNSPEC;
-	first = *(volatile __u32 *)&list->first;
-	class = class_at(list, first, 0);
-	drawn = chance();
-	if (drawn > list->ceilings[!!first]) /* before the inner packet is looked at, which costs
-						far more */
-		return TC_ACT_UNSPEC;
-	if (class->looks) {
-		number = class_of(skb, first, plain);
-		class = class_at(list, first, number);
+	current = *(volatile __u32 *)&lists->current;
+	ceiling = lists->ceilings[current & 1];
+	if (ceiling != CEILING_NONE) { /* before the packet is looked at, which costs more */
+		drawn = chance();
+		if (drawn > ceiling)
+			return TC_ACT_UNSPEC;
 	}
-	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class, drawn))
+	list = list_of(lists, current);
+	class = list->classes;
+	if (class->looks) {
+		number = class_of_plain(skb, &class);
+		if (number == CLASS_UNDECIDED) {
+			number = class_of(skb, current, is_plain(skb, protocol));
+			class = class_at(list, number);
+		}
+	}
+	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class, ceiling, drawn))
 		return TC_ACT_UNSPEC;
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	if (!s)
 		return TC_ACT_UNSPEC;
-	if (!int_walk(skb, &o) || has_no_place(skb, &o, plain))
+	if (!int_walk(skb, &o) || has_no_place(skb, &o))
 		return outcome_count(TELEMETRY_CARRIES);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
@@ -387,8 +392,11 @@ int telemetry_transit(struct __sk_buff *skb)
 	protocol = protocol_of(skb);
 	if (!may_carry(protocol))
 		return TC_ACT_UNSPEC;
-	if (protocol == IPPROTO_HOPOPTS)
+	if (protocol == IPPROTO_HOPOPTS) {
+		if (option_transit_plain(skb))
+			return TC_ACT_UNSPEC;
 		carries = option_find(skb, &option, &trace);
+	}
 	if (carries == CARRIES_TELEMETRY)
 		return option_transit(skb, &option, &trace);
 	if (carries == CARRIES_NOTHING) {

@@ -18,6 +18,7 @@ import (
 const (
 	benchTCMapTarget   = "target"
 	benchTCProgBare    = "bare"
+	benchTCProgClock   = "clock"
 	benchTCProgDrive   = "drive"
 	benchTCProgNothing = "nothing"
 	benchTCVarDriver   = "driver"
@@ -66,6 +67,7 @@ type benchTCSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type benchTCProgramSpecs struct {
 	Bare    *ebpf.ProgramSpec `ebpf:"bare"`
+	Clock   *ebpf.ProgramSpec `ebpf:"clock"`
 	Drive   *ebpf.ProgramSpec `ebpf:"drive"`
 	Nothing *ebpf.ProgramSpec `ebpf:"nothing"`
 }
@@ -125,6 +127,7 @@ type benchTCVariables struct {
 // It can be passed to loadBenchTCObjects or ebpf.CollectionSpec.LoadAndAssign.
 type benchTCPrograms struct {
 	Bare    *ebpf.Program `ebpf:"bare"`
+	Clock   *ebpf.Program `ebpf:"clock"`
 	Drive   *ebpf.Program `ebpf:"drive"`
 	Nothing *ebpf.Program `ebpf:"nothing"`
 }
@@ -132,6 +135,7 @@ type benchTCPrograms struct {
 func (p *benchTCPrograms) Close() error {
 	return _BenchTCClose(
 		p.Bare,
+		p.Clock,
 		p.Drive,
 		p.Nothing,
 	)

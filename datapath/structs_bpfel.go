@@ -581,6 +581,8 @@ type targetKey struct {
 // telemetryClass is struct telemetry_class. What a source does with packets of one class: of the listed ones, the first that the packet matches. It may change at any time.
 type telemetryClass struct {
 	Match        match  // of the inner packet
+	Fields       uint64 // what flow_fields of the class are, as far as mask says
+	Mask         uint64
 	Threshold    uint32 // by chance: random numbers up to it choose the packet
 	OneIn        uint32 // in turn: each so manieth packet of a CPU; 0: by chance
 	Instructions uint16 // 0: no packet
@@ -588,7 +590,8 @@ type telemetryClass struct {
 	Slots        uint8  // left free in the stack, for nodes that write in place
 	Listed       uint8  // 0: here the list ends
 	Looks        uint8  // at the match; 0: all packets are of the class
-	Reserved     [2]uint8
+	More         uint8  // the match says more than the fields: prefixes, ranges of ports
+	Reserved     uint8
 }
 
 // telemetryEvent is struct telemetry_event. A packet that came to the sink, and why it is told of.
@@ -626,12 +629,17 @@ type telemetryFlowKey struct {
 	Reserved        [2]uint8
 }
 
-// telemetryList is struct telemetry_list. Two lists of classes: the agent writes the one that packets do not meet, and then switches.
+// telemetryList is struct telemetry_list. Classes in the order in which packets meet them.
 type telemetryList struct {
-	First      uint32    // class of the list that packets meet: 0 or TELEMETRY_CLASSES
+	Classes [16]telemetryClass
+}
+
+// telemetryLists is struct telemetry_lists. Two lists of classes: the agent writes the one that packets do not meet, and then switches.
+type telemetryLists struct {
+	Current    uint32    // the list that packets meet: 0 or 1
 	TAIOffsetS int32     // seconds that CLOCK_TAI is before POSIX time
 	Ceilings   [2]uint32 // of each list: no random number above it chooses a packet
-	Classes    [32]telemetryClass
+	Lists      [2]telemetryList
 }
 
 // telemetryPrefix is struct telemetry_prefix

@@ -30,7 +30,7 @@ instance_counters member member_key merge_settings new_connections next_hop_set 
 order_note path path_rule path_settings policy_traffic quic_config quic_server recovery_settings
 recovery_slot rule sequence service service_counters service_key stray_settings stray_sid
 stray_sid_key stray_traffic stray_vrf target target_key telemetry_class telemetry_event
-telemetry_flow telemetry_list telemetry_prefix telemetry_settings telemetry_watch`
+telemetry_flow telemetry_lists telemetry_prefix telemetry_settings telemetry_watch`
 
 // plain are the C types that are bytes in Go: addresses, and numbers in network order.
 var plain = map[string]string{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"sync"
@@ -96,6 +97,7 @@ func (c TelemetryClass) entry() (e telemetryClass) {
 	if c.Match != (srpolicy.Match{}) {
 		e.Looks = 1
 	}
+	e.fields()
 	switch {
 	case c.Instructions == 0:
 	case c.InTurn:
@@ -104,6 +106,37 @@ func (c TelemetryClass) entry() (e telemetryClass) {
 		e.Threshold = uint32(math.Round(1<<32/float64(c.OneIn)) - 1)
 	}
 	return e
+}
+
+// fields says of the match what the program compares in one step: flow_fields of
+// bpf/include/telemetry_class.h.
+func (e *telemetryClass) fields() {
+	const protocol, dscp, version = 32, 46, 52
+	m, all := &e.Match, [2]uint16{0, 0xffff}
+	is := func(value, mask uint64, at int) {
+		e.Fields |= value << at
+		e.Mask |= mask << at
+	}
+	if m.Source != (prefix{}) || m.Destination != (prefix{}) {
+		e.More = 1
+	}
+	for i, ports := range [][2]uint16{m.SourcePorts, m.DestinationPorts} {
+		switch {
+		case ports[0] == ports[1]:
+			is(uint64(bits.ReverseBytes16(ports[0])), 0xffff, 16*i)
+		case ports != all:
+			e.More = 1
+		}
+	}
+	if m.Protocol != 0 {
+		is(uint64(m.Protocol), 0xff, protocol)
+	}
+	if m.DSCP != dscpAny {
+		is(uint64(m.DSCP), 0x3f, dscp)
+	}
+	if m.Family != 0 {
+		is(uint64(m.Family), 0xf, version)
+	}
 }
 
 // ceilingOf is the largest random number that chooses a packet of any class: all, where a class
@@ -192,16 +225,16 @@ const (
 // SetClock tells the programs how far CLOCK_TAI, which they read, is before POSIX time, which IOAM
 // writes: NTP may say so at any time.
 func (t *Telemetry) SetClock() error {
-	var list telemetryList
-	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &list); err != nil {
+	var lists telemetryLists
+	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &lists); err != nil {
 		return fmt.Errorf("read the classes of telemetry: %w", err)
 	}
 	offset, err := taiOffset()
-	if err != nil || offset == list.TAIOffsetS {
+	if err != nil || offset == lists.TAIOffsetS {
 		return err
 	}
-	list.TAIOffsetS = offset
-	return t.maps["telemetry_classes"].Put(uint32(0), list)
+	lists.TAIOffsetS = offset
+	return t.maps["telemetry_classes"].Put(uint32(0), lists)
 }
 
 // taiOffset is by how many seconds CLOCK_TAI is before POSIX time.
@@ -248,21 +281,20 @@ func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
 			return fmt.Errorf("class %d: %w", number, err)
 		}
 	}
-	var list telemetryList
-	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &list); err != nil {
+	var lists telemetryLists
+	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &lists); err != nil {
 		return fmt.Errorf("read the classes of telemetry: %w", err)
 	}
-	next := TelemetryClasses - list.First
-	for number := range uint32(TelemetryClasses) {
-		list.Classes[next+number] = telemetryClass{}
-		if number < uint32(len(classes)) {
-			list.Classes[next+number] = classes[number].entry()
-		}
+	next := 1 - lists.Current
+	list := lists.Lists[next].Classes[:]
+	clear(list)
+	for number, class := range classes {
+		list[number] = class.entry()
 	}
-	list.Ceilings[next/TelemetryClasses] = ceilingOf(list.Classes[next : next+TelemetryClasses])
-	for _, first := range []uint32{list.First, next} {
-		list.First = first
-		if err := t.maps["telemetry_classes"].Put(uint32(0), list); err != nil {
+	lists.Ceilings[next] = ceilingOf(list)
+	for _, current := range []uint32{lists.Current, next} {
+		lists.Current = current
+		if err := t.maps["telemetry_classes"].Put(uint32(0), lists); err != nil {
 			return fmt.Errorf("set the classes of telemetry: %w", err)
 		}
 	}

@@ -367,9 +367,27 @@ var telemetryClassesTried = [][]TelemetryClass{
 	},
 	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
 		Destination: netip.MustParsePrefix("::1/128")}}},
+	telemetryFieldsTried,
 	{{OneIn: 2, InTurn: true, Instructions: 0xffff, Hops: 255, Slots: 1}},
 	{{OneIn: 1, InTurn: true, Instructions: telemetry.EgressTime, Hops: 3, Slots: 31}},
 	{},
+}
+
+// telemetryFieldsTried are matches of single values, some beside what takes more to compare.
+var telemetryFieldsTried = []TelemetryClass{
+	{OneIn: 2, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
+		Protocol: unix.IPPROTO_UDP, SourcePorts: srpolicy.Ports{First: 1, Last: 1}, DSCP: 46,
+		ByDSCP: true}},
+	{OneIn: 1, InTurn: true, Instructions: telemetry.Queue, Hops: 4, Match: srpolicy.Match{
+		Source:           netip.MustParsePrefix("::2/127"),
+		DestinationPorts: srpolicy.Ports{First: 80, Last: 80}, DSCP: 0, ByDSCP: true}},
+	{OneIn: 3, InTurn: true, Instructions: telemetry.NodeID, Hops: 2, Match: srpolicy.Match{
+		Destination: netip.MustParsePrefix("0.0.0.0/0"), Protocol: unix.IPPROTO_TCP,
+		SourcePorts: srpolicy.Ports{First: 1, Last: 1}}},
+	{OneIn: 2, InTurn: true, Instructions: telemetry.NodeID, Hops: 5, Match: srpolicy.Match{
+		Destination: netip.MustParsePrefix("::/0")}},
+	{OneIn: 1, InTurn: true, Instructions: telemetry.Queue, Hops: 6, Match: srpolicy.Match{
+		Protocol: unix.IPPROTO_TCP, DestinationPorts: srpolicy.Ports{First: 79, Last: 81}}},
 }
 
 // optionClassesTried are for encodings whose header has at most 264 octets.

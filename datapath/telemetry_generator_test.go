@@ -28,7 +28,7 @@ func (g telemetryGenerator) inner() (packet []byte, protocol uint8) {
 	transport := slices.Concat([]byte{0, byte(g.IntN(2)), 0, 80}, g.octets(9),
 		[]byte{byte(g.pick(16, 16, 16, 16, 2, 18, 17, 4, 0))}, b)
 	l4, host := byte(g.pick(6, 6, 6, 17, 1)), byte(g.IntN(8))
-	class := g.pick(0, 0, 46<<2, 46<<2|1, 10<<2)
+	class := g.pick(0, 0, 46<<2, 46<<2|1, 47<<2, 10<<2)
 	switch g.IntN(8) {
 	case 0, 1, 2:
 		header := append(make([]byte, 40), transport...)

@@ -12,6 +12,24 @@
 #define MIDPOINTS_MAX 252 /* octets of all: 84 nodes */
 #define MIDPOINT_INTERFACE_MAX 0xfff
 
+#define SECOND_NS 1000000000
+
+/* When the current second of CLOCK_TAI began: any processor may write it, none has to. */
+static __u64 second_began;
+
+/* Nanoseconds of CLOCK_TAI within its second. A division takes longer than the comparison that
+ * most packets need. */
+static __always_inline __u32 second_fraction(void)
+{
+	__u64 now = bpf_ktime_get_tai_ns(), fraction = now - *(volatile __u64 *)&second_began;
+
+	if (likely(fraction < SECOND_NS))
+		return fraction;
+	fraction = now % SECOND_NS;
+	*(volatile __u64 *)&second_began = now - fraction;
+	return fraction;
+}
+
 /* Writes a node: its time is shifted as the domain's template says. */
 static __always_inline void midpoint_write(__u8 *to, __u32 interface, __u32 shift)
 {
@@ -19,33 +37,45 @@ static __always_inline void midpoint_write(__u8 *to, __u32 interface, __u32 shif
 		interface = MIDPOINT_INTERFACE_MAX;
 	to[0] = interface >> 4;
 	to[1] = interface << 4;
-	to[2] = bpf_ktime_get_tai_ns() % 1000000000 >> (shift & 31);
+	to[2] = second_fraction() >> (shift & 31);
+}
+
+/* Octets of an option that nodes write to: a multiple of MIDPOINT. */
+static __always_inline __u32 midpoints_octets(__u32 length)
+{
+	return (length & 0xff) * 171 / 512 * MIDPOINT; /* 171 / 512 is a third, of an octet */
 }
 
 /*
  * Shifts what nodes wrote by one: so many octets at an offset from the start of the frame. The
- * oldest falls out. From the end on, eight octets at a time, of which the last may begin before
- * the nodes: what is there stays.
+ * oldest falls out; the newest three are left to be written. From six octets before on, whose place
+ * is a multiple of eight where sources put the option, eight at a time. The last eight, which
+ * overlap them and may begin before the nodes, are read first.
  */
 static __always_inline bool midpoints_shift(struct __sk_buff *skb, __u32 at, __u32 octets)
 {
-	__u64 *to, now, old, kept;
-	__u8 *from;
+	__u64 *word = packet_at(skb, at - 6, 8), *to, old, before, last, kept;
+	void *end = packet_end(skb),
+	     *from = packet_at(skb, at + octets - 8 - MIDPOINT, 8 + MIDPOINT);
 
-	for (__u32 i = 0; i < MIDPOINTS_MAX / 8 + 1; i++) {
-		__u32 end = octets - 8 * i; /* of the octets that are shifted now */
-
-		if (8 * i + MIDPOINT >= octets)
-			return true;
-		from = packet_at(skb, at + end - 8 - MIDPOINT, 8 + MIDPOINT);
-		if (!from)
-			return false;
-		to = (void *)(from + MIDPOINT);
-		old = *to;
-		now = *(__u64 *)from;
-		kept = end >= 8 + MIDPOINT ? 0 : (1ULL << 8 * (8 + MIDPOINT - end)) - 1;
-		*to = (now & ~kept) | (old & kept);
+	if (octets <= MIDPOINT)
+		return true;
+	if (!word || !from)
+		return false;
+	last = *(__u64 *)from;
+	before = *word;
+	for (__u32 i = 1; i < MIDPOINTS_MAX / 8 + 1; i++) {
+		if (8 * (i + 1) > octets + 6 || (void *)(word + i + 1) > end)
+			break;
+		old = word[i];
+		word[i] = old << 8 * MIDPOINT | before >> (64 - 8 * MIDPOINT);
+		before = old;
 	}
+	to = packet_at(skb, at + octets - 8, 8);
+	if (!to)
+		return false;
+	kept = octets >= 8 + MIDPOINT ? 0 : (1ULL << 8 * (8 + MIDPOINT - octets)) - 1;
+	*to = (last & ~kept) | (*to & kept);
 	return true;
 }
 

@@ -66,14 +66,14 @@ static __always_inline void trace_observe(struct __sk_buff *skb, __u32 type,
 					  struct ioam_observation *o)
 {
 	bool timed = type & (IOAM_SECONDS | IOAM_FRACTION);
-	struct telemetry_list *list;
+	struct telemetry_lists *lists;
 	__u32 zero = 0;
 
 	o->hop_limit = hop_limit_of(skb);
 	observe(skb, timed || type & IOAM_DELAY ? INT_LATENCY : 0, &o->seen);
-	list = timed ? bpf_map_lookup_elem(&telemetry_classes, &zero) : 0;
-	if (list)
-		o->tai_offset_s = list->tai_offset_s;
+	lists = timed ? bpf_map_lookup_elem(&telemetry_classes, &zero) : 0;
+	if (lists)
+		o->tai_offset_s = lists->tai_offset_s;
 }
 
 /* ===== Source ===== */
@@ -159,7 +159,7 @@ static __always_inline int trace_fill(struct __sk_buff *skb, const struct hop_op
  * in front. */
 static __always_inline int midpoint_push(struct __sk_buff *skb, const struct hop_option *o)
 {
-	__u32 octets = o->length - o->length % MIDPOINT;
+	__u32 octets = midpoints_octets(o->length);
 	__u8 *to;
 
 	if (octets < MIDPOINT)
@@ -174,14 +174,68 @@ static __always_inline int midpoint_push(struct __sk_buff *skb, const struct hop
 }
 
 /* Writes what the node knows into an option that carries telemetry. */
-static __noinline int option_transit(struct __sk_buff *skb, const struct hop_option *o,
-				     const struct ioam_trace *trace)
+static __always_inline int option_write(struct __sk_buff *skb, const struct hop_option *o,
+					const struct ioam_trace *trace)
 {
-	if (!o || !trace)
-		return TC_ACT_UNSPEC;
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
 	return o->kind == OPTION_IOAM ? trace_fill(skb, o, trace) : midpoint_push(skb, o);
+}
+
+static __noinline int option_transit(struct __sk_buff *skb, const struct hop_option *o,
+				     const struct ioam_trace *trace)
+{
+	return o && trace ? option_write(skb, o, trace) : TC_ACT_UNSPEC;
+}
+
+/* First octet of trace types that a plain trace may have. */
+#define IOAM_PLAIN (IOAM_SHORT >> 16)
+
+/*
+ * Finds an option where sources of this program put it: behind two octets of padding. A trace has
+ * short fields alone. What follows the option does not matter to a transit.
+ */
+static __always_inline bool option_find_plain(struct __sk_buff *skb, struct hop_option *o,
+					      struct ioam_trace *trace)
+{
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+	__u64 *octets = (void *)(ip + 1), first, second;
+	__u32 payload;
+
+	if ((void *)(octets + 2) > packet_end(skb) || ip->version != 6)
+		return false;
+	payload = bpf_ntohs(ip->payload_len);
+	first = octets[0]; /* the header's next and length, padding, kind, length, 2 of its data */
+	second = octets[1]; /* of a trace, from its namespace on */
+	o->header = 8 + 8 * (first >> 8 & 0xff);
+	o->kind = first >> 32 & 0xff;
+	o->length = first >> 40 & 0xff;
+	o->at = HOP_OPTIONS_AT + 4;
+	if ((first >> 16 & 0xffff) != OPTION_PADN || 6 + o->length > o->header ||
+	    o->header > payload || HOP_OPTIONS_AT + payload > skb->len ||
+	    packet_end(skb) - packet_start(skb) < HOP_OPTIONS_AT + o->header || !is_trusted(skb))
+		return false;
+	if (o->kind == OPTION_PATH_TRACING)
+		return true;
+	*trace = (struct ioam_trace){ .namespace = second,
+				      .words = second >> 16,
+				      .remaining = second >> 24,
+				      .type = { second >> 32 & IOAM_PLAIN } };
+	return o->kind == OPTION_IOAM && first >> 56 == IOAM_PREALLOCATED &&
+	       (second >> 32 & 0xffffff & ~IOAM_PLAIN) == 0 && o->length >= IOAM_HEADER &&
+	       trace->namespace == bpf_htons(settings.namespace) && is_whole(o, trace);
+}
+
+/* The same as option_find and option_transit for what most options are; false: nothing is done. */
+static __always_inline bool option_transit_plain(struct __sk_buff *skb)
+{
+	struct hop_option o = {};
+	struct ioam_trace trace = {};
+
+	if (!option_find_plain(skb, &o, &trace))
+		return false;
+	option_write(skb, &o, &trace);
+	return true;
 }
 
 /* ===== Sink ===== */

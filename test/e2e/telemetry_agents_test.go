@@ -142,7 +142,11 @@ func (f *telemetryFabric) next(wanted func(listener.Report) bool) listener.Repor
 				return r
 			}
 		case <-time.After(patience):
-			f.t.Fatal("no such report came")
+			exporters, err := f.client.Exporters(f.t.Context())
+			counters, _ := f.agents.client("leaf2").Counters(f.t.Context())
+			said, _ := json.Marshal(counters)
+			f.t.Fatalf("no such report came; of exporters: %+v (%v); the sink says %s", exporters,
+				err, said)
 		}
 	}
 }

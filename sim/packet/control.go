@@ -13,8 +13,9 @@ import (
 
 // Controller describes a controller that moves flows, as SMOOTHIE's does: a part of the packets
 // carries telemetry and collects how full queues are, the last switch reports that and pauses of
-// flows, and te/reroute decides, the same code that the controller runs. Telemetry takes no
-// bandwidth here: some 40 bytes in one of 50 packets are 0.05 %.
+// flows, and te/reroute decides, the same code that the controller runs. If Settings.Groups says
+// so, first switches choose paths for flows that begin, by weights that te/reroute computes.
+// Telemetry takes no bandwidth here: some 40 bytes in one of 50 packets are 0.05 %.
 type Controller struct {
 	Settings reroute.Settings
 	Sample   float64 // part of the packets that carry telemetry
@@ -35,6 +36,7 @@ type controller struct {
 	flows   []sinkFlow // by subflow
 	notices []notice
 	unused  []int32
+	groups  groups
 }
 
 // sampleHops bounds how many queues a packet tells of.
@@ -90,6 +92,7 @@ func (s *Simulation) prepareControl() error {
 		return fmt.Errorf("controller: %w", err)
 	}
 	s.controller = &controller{Controller: c, decider: d}
+	s.prepareGroups()
 	s.Every(Second/10, func(s *Simulation) { s.controller.decider.Forget(s.elapsed()) })
 	return nil
 }
@@ -237,11 +240,7 @@ func (s *Simulation) move(subflow int32, label uint64, path []topology.Edge) {
 // redirect lets a subflow take a path from now on.
 func (s *Simulation) redirect(f *subflow, path []topology.Edge) {
 	c := &s.connections[f.connection]
-	links := make([]int32, len(path))
-	for i, e := range path {
-		links[i] = int32(e)
-	}
-	if route := s.intern(s.between(c.src, c.dst, links)); route != f.path.forward {
+	if route := s.routeOver(c, path); route != f.path.forward {
 		f.path.forward = route
 		c.reroutes++
 		s.totals.Reroutes++
@@ -263,6 +262,9 @@ func (s *Simulation) controlLinks() {
 		}
 		s.controller.decider.SetUp(edgeOf(int32(l)), !s.links[l].down, s.elapsed(),
 			func(reroute.Decision) {}) // flows over it get new paths by routing itself
+	}
+	if s.controller.Settings.Groups > 0 {
+		s.findGroups()
 	}
 }
 

@@ -33,8 +33,9 @@ const (
 	CloveINT
 	// flowlets over the path on which the host has the fewest bytes under way
 	InFlight
-	Hermes     // a path that marks and probes tell is good, left cautiously
-	Controlled // hashed at first; a controller moves flows: Paths.Controller
+	Hermes // a path that marks and probes tell is good, left cautiously
+	// hashed at first, or by weights; a controller moves flows: Paths.Controller
+	Controlled
 	// of flow mode: as Rerouted, but flows look at all paths until none moves
 	BestResponse
 )
@@ -202,8 +203,11 @@ func (s *Simulation) route(number int32, f *subflow) {
 	switch {
 	case s.paths.Scheme == ConWeave:
 		s.weaveBegin(number)
-	case s.paths.Scheme == ECMP || s.paths.Scheme == PLB || s.paths.Scheme == PRR ||
-		s.paths.Scheme == Controlled:
+	case s.paths.Scheme == Controlled:
+		if p.forward = s.begin(c, p.label); p.forward == none {
+			p.forward = s.hashedRoute(c.src, c.dst, p.label)
+		}
+	case s.paths.Scheme == ECMP || s.paths.Scheme == PLB || s.paths.Scheme == PRR:
 		p.forward = s.hashedRoute(c.src, c.dst, p.label)
 	case s.paths.Scheme.switched():
 	default:

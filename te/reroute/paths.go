@@ -120,6 +120,19 @@ func (p *Paths) Draw(path []topology.Edge, from, to topology.Node,
 	return path, true
 }
 
+// all appends the shortest paths, each behind the links of before.
+func (p *Paths) all(paths [][]topology.Edge, before []topology.Edge,
+	from, to topology.Node) [][]topology.Edge {
+	if from == to {
+		return append(paths, slices.Clone(before))
+	}
+	d := p.to(to)
+	for _, e := range d.edges[d.nodes[from].first:d.nodes[from+1].first] {
+		paths = p.all(paths, append(before, e), p.ends[e], to)
+	}
+	return paths
+}
+
 // fraction is a random number from 0 up to, but not including, 1.
 func fraction(random *rand.PCG) float64 { return float64(random.Uint64()>>11) / (1 << 53) }
 

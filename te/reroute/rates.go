@@ -26,6 +26,14 @@ type rates struct {
 	next int
 
 	others, here, there []float64 // scratch
+
+	free []freeShare // by edge
+}
+
+// freeShare is what one more flow would get of a link, as it was computed last.
+type freeShare struct {
+	share float64
+	until time.Duration // when it is computed again; 0: now
 }
 
 // rated is a flow that reports told of lately.
@@ -43,6 +51,13 @@ const (
 	telemetryPacket = 1500 * 8
 	// silentWindows is after how many windows without a report a flow has ended.
 	silentWindows = 2
+	// windowReports is how many reports of a full link a window has at least: fewer say little.
+	windowReports = 8
+	// silentReports is after how many times the mean time between its reports a flow that sends
+	// none counts for less, as it has likely ended: of flows that go on, one of 55 pauses so long.
+	silentReports = 4
+	// sharesPerWindow is how often what a flow would get of a link is computed, at most.
+	sharesPerWindow = 8
 	// half of a queue is occupied, or half of a congested link used by what reports tell of: where
 	// it is more, or less, there are others that no report tells of. Transports that heed ECN fill
 	// less.
@@ -58,9 +73,11 @@ func newRates(g *topology.Graph, links []linkState, s Settings) *rates {
 	if most == 0 || s.Policy != Sextant || s.Sampling == 0 {
 		return nil
 	}
-	bits := float64(most) * 1000 * s.Window.Seconds() * s.Sampling
-	return &rates{window: s.Window, unit: telemetryPacket / bits, links: links,
-		waits: s.Threshold, flows: map[flow.Tuple]*rated{}, on: make([][]*rated, g.Edges())}
+	reports := float64(most) * 1000 * s.Sampling / telemetryPacket // of a full link, per second
+	window := max(s.Window, time.Duration(windowReports/reports*float64(time.Second)))
+	return &rates{window: window, unit: 1 / (reports * window.Seconds()), links: links,
+		waits: s.Threshold, flows: map[flow.Tuple]*rated{}, on: make([][]*rated, g.Edges()),
+		free: make([]freeShare, g.Edges())}
 }
 
 // note counts a report of a packet that took a path.
@@ -85,6 +102,15 @@ func (r *rates) left(f *rated, at time.Duration) float64 {
 	return f.reports / (1 + age + age*age/2)
 }
 
+// rate of a flow at a time, as a part of the greatest bandwidth.
+func (r *rates) rate(f *rated, at time.Duration) float64 {
+	reports := r.left(f, at)
+	if missed := float64(at-f.at)/float64(r.window)*f.reports - silentReports; missed > 0 {
+		reports /= 1 + missed + missed*missed/2 // about exp(-missed)
+	}
+	return reports * r.unit
+}
+
 // moved notes that a flow is to take a path; reports show it after half a window.
 func (r *rates) moved(t flow.Tuple, path []topology.Edge, at time.Duration) {
 	if f := r.flows[t]; f != nil {
@@ -99,10 +125,12 @@ func (r *rates) put(f *rated, path []topology.Edge) {
 		i, last := slices.Index(on, f), len(on)-1
 		on[i], on[last] = on[last], nil
 		r.on[e] = on[:last]
+		r.free[e].until = 0
 	}
 	f.path = append(f.path[:0], path...)
 	for _, e := range f.path {
 		r.on[e] = append(r.on[e], f)
+		r.free[e].until = 0
 	}
 }
 
@@ -133,7 +161,7 @@ func (r *rates) share(e topology.Edge, but *rated, queue float64, at time.Durati
 	}
 	capacity, sum, others := 1/link.scale, 0.0, r.others[:0]
 	for _, f := range r.on[e] {
-		x := r.left(f, at) * r.unit
+		x := r.rate(f, at)
 		if sum += x; f != but {
 			others = append(others, x)
 		}
@@ -160,11 +188,24 @@ func (r *rates) share(e topology.Edge, but *rated, queue float64, at time.Durati
 	}
 }
 
+// shareOfNext is share for one more flow, some time ago at most.
+func (r *rates) shareOfNext(e topology.Edge, queue float64, at time.Duration) float64 {
+	free := &r.free[e]
+	if at >= free.until {
+		*free = freeShare{r.share(e, nil, queue, at), at + r.window/sharesPerWindow}
+	}
+	return free.share
+}
+
 // shares appends what a flow would get of each link of a path, beside the others.
 func (r *rates) shares(shares []float64, path []topology.Edge, links []Weight, f *rated,
 	at time.Duration) []float64 {
 	for i, e := range path {
-		shares = append(shares, r.share(e, f, links[i].Peak, at))
+		if contains(f.path, e) {
+			shares = append(shares, r.share(e, f, links[i].Peak, at))
+		} else {
+			shares = append(shares, r.shareOfNext(e, links[i].Peak, at))
+		}
 	}
 	return shares
 }

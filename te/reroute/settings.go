@@ -60,11 +60,15 @@ type Settings struct {
 	// path, and that many standard deviations of the difference.
 	Ratio, Noise float64
 	// Sampling is the part of packets that carry telemetry, above 0 to 1, and Window the time in
-	// which reports of a flow are counted, of Sextant: a flow of which two reports came in a window
-	// has a rate, and moves to where it gets more by the part Faster, 0 or above. 0: rates are not
-	// known, and queues decide.
+	// which reports of a flow are counted, of Sextant, or longer, so that eight of a full link of the
+	// greatest bandwidth come: a flow of which a report came lately has a rate, and moves to where
+	// it gets more by the part Faster, 0 or above. 0: rates are not known, and queues decide.
 	Sampling, Faster float64
 	Window           time.Duration
+	// Groups is how often head-ends are told the weights of groups, of policies that spread flows
+	// when they begin; 0: never. Flowlet is the pause after which a head-end chooses again for a
+	// flow that was given no path since; 0: it does not.
+	Groups, Flowlet time.Duration
 	// Herd is the occupied part of a queue, 0 to 1, that a flow which moves is taken to bring along
 	// and to leave behind, of Sextant: flows that are decided on together do not all take the path
 	// that was the lightest. It fades over Settle, in which reports begin to show it.
@@ -100,7 +104,8 @@ func Defaults(p Policy) Settings {
 		s.Margin, s.Ratio, s.Noise = 0.02, 0.6, 1
 		s.BackoffLeast, s.BackoffMost = 5*time.Millisecond, 10*time.Millisecond
 		s.Herd, s.Settle = 0.02, 20*time.Millisecond
-		s.Sampling, s.Faster, s.Window = 0.02, 0.25, time.Millisecond
+		s.Sampling, s.Faster, s.Window = 0.02, 0.8, 500*time.Microsecond
+		s.Groups = time.Millisecond
 		s.Gain, s.Memory, s.Expiry = 0.25, 5*time.Millisecond, time.Second
 		s.Threshold = 0.2
 	case Clove:
@@ -122,7 +127,7 @@ func (s Settings) Scaled(tau time.Duration) Settings {
 		return s
 	}
 	for _, t := range []*time.Duration{&s.Settle, &s.BackoffLeast, &s.BackoffMost, &s.Memory,
-		&s.Expiry, &s.Window} {
+		&s.Expiry, &s.Window, &s.Groups} {
 		*t = time.Duration(float64(*t) * float64(tau) / float64(DefaultTau))
 	}
 	return s
@@ -155,6 +160,11 @@ func (s Settings) Check() error {
 	case s.Window < 0 || s.Sampling > 0 && s.Window == 0 || !(s.Faster >= 0):
 		return fmt.Errorf("sampling %v, window %v, faster %v: write a time above 0, or 0 for "+
 			"sampling, and a part from 0 on", s.Sampling, s.Window, s.Faster)
+	case s.Groups < 0 || s.Flowlet < 0 || s.Groups > 0 && !s.Policy.Spreads() ||
+		s.Flowlet > 0 && s.Groups == 0:
+		return fmt.Errorf("groups %v, flowlet %v: write times from 0 on, groups for policies that "+
+			"spread flows when they begin alone (%v, %v, %v), and flowlet with groups", s.Groups,
+			s.Flowlet, Sextant, CloveINT, LetFlow)
 	case !(s.Gain > 0 && s.Gain <= 1):
 		return fmt.Errorf("gain %v: write more than 0, and at most 1", s.Gain)
 	}

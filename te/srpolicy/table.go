@@ -114,7 +114,7 @@ func (p Policy) compile(s Source, installed string) (Entry, error) {
 	switch path.Action {
 	case Path, Mirror:
 	case SplitFlow:
-		entry.Shares = shares(weights)
+		entry.Shares = Shares(weights)
 	case SplitPacket:
 		entry.Turns = turns(weights)
 	default:
@@ -124,8 +124,9 @@ func (p Policy) compile(s Source, installed string) (Entry, error) {
 	return entry, nil
 }
 
-// shares divides the 2^32 values of a hash by weight; the last share ends with the last value.
-func shares(weights []uint32) []uint32 {
+// Shares divides the 2^32 values of a hash by weight: those up to the end of a share belong to it.
+// The last one ends with the last value. One weight at least is above 0.
+func Shares(weights []uint32) []uint32 {
 	var total, sum uint64
 	for _, w := range weights {
 		total += uint64(w)

@@ -38,6 +38,9 @@ func (c *Controller) policy(scheme string) (*packet.Controller, error) {
 	if policy == reroute.Sextant {
 		settings.Sampling = sample
 	}
+	if c.Groups != nil {
+		settings.Groups = *c.Groups
+	}
 	if c.Backoff > 0 {
 		settings.BackoffLeast, settings.BackoffMost = c.Backoff, 2*c.Backoff
 	}

@@ -99,9 +99,12 @@ type Paths struct {
 
 // Controller is a controller that moves flows.
 type Controller struct {
-	Sample       float64        `yaml:"sample"` // part of the packets that carry telemetry
-	Pause        time.Duration  `yaml:"pause"`  // of a flow, from which on it is reported
-	Backoff      time.Duration  `yaml:"backoff"`
+	Sample  float64       `yaml:"sample"` // part of the packets that carry telemetry
+	Pause   time.Duration `yaml:"pause"`  // of a flow, from which on it is reported
+	Backoff time.Duration `yaml:"backoff"`
+	// how often first switches learn weights by which flows that begin are spread, of sextant; 0s:
+	// never
+	Groups       *time.Duration `yaml:"groups"`
 	ReportDelay  *time.Duration `yaml:"reportDelay"`
 	ControlDelay *time.Duration `yaml:"controlDelay"`
 }

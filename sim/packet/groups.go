@@ -1,0 +1,87 @@
+package packet
+
+import (
+	"slices"
+
+	"sextant/te/reroute"
+	"sextant/te/srpolicy"
+	"sextant/te/topology"
+)
+
+// groups are the paths from which the first switches of flows choose when those begin, by weights
+// that the controller sends now and then.
+type groups struct {
+	pairs  map[[2]Node]int // by first and last switch, of groups
+	groups []reroute.Group
+	sent   []weights // under way, and before them those that the switches have
+	// begun is how many flows began at each link since the weights came that the switches have.
+	begun map[topology.Edge]uint32
+}
+
+// weights are those of all groups.
+type weights struct {
+	due    Time // when the switches have them
+	groups []reroute.Group
+}
+
+// prepareGroups lets the controller send weights, if its settings say so.
+func (s *Simulation) prepareGroups() {
+	every := s.controller.Settings.Groups
+	if every == 0 {
+		return
+	}
+	s.findGroups()
+	s.Every(Time(every)*Nanosecond, func(s *Simulation) {
+		q := &s.controller.groups
+		w := weights{s.now + s.controller.ControlDelay, slices.Clone(q.groups)}
+		s.controller.decider.Weigh(w.groups, s.elapsed())
+		q.sent = append(q.sent, w)
+	})
+}
+
+// findGroups makes groups of the switches that hosts are at.
+func (s *Simulation) findGroups() {
+	n, q := s.network, &s.controller.groups
+	*q = groups{pairs: map[[2]Node]int{}, begun: map[topology.Edge]uint32{}}
+	for _, from := range n.Hosts {
+		for _, to := range n.Hosts {
+			pair := [2]Node{n.entry[from], n.entry[to]}
+			if _, known := q.pairs[pair]; !known && pair[0] != pair[1] {
+				q.pairs[pair] = len(q.groups)
+				q.groups = append(q.groups, s.controller.decider.Group(topology.Node(pair[0]),
+					topology.Node(pair[1])))
+			}
+		}
+	}
+}
+
+// begin is the route of a subflow that begins, as its first switch chooses; none if it knows no
+// weights.
+func (s *Simulation) begin(c *connection, label uint64) int32 {
+	q, n := &s.controller.groups, s.network
+	for len(q.sent) > 1 && q.sent[1].due <= s.now {
+		q.sent = q.sent[1:]
+		clear(q.begun)
+	}
+	i, known := q.pairs[[2]Node{n.entry[c.src], n.entry[c.dst]}]
+	if !known || len(q.sent) == 0 || q.sent[0].due > s.now {
+		return none
+	}
+	paths, shares := q.sent[0].groups[i].Up()
+	if len(paths) == 0 {
+		return none
+	}
+	path := paths[srpolicy.OfTwo(srpolicy.Shares(shares), mix(label+1),
+		func(list int) uint32 { return q.begun[paths[list][0]] })]
+	q.begun[path[0]]++
+	return s.routeOver(c, path)
+}
+
+// routeOver is the route over a path between the switches of a connection.
+func (s *Simulation) routeOver(c *connection, path []topology.Edge) int32 {
+	links := make([]int32, len(path))
+	for i, e := range path {
+		links[i] = int32(e)
+	}
+	return s.intern(s.between(c.src, c.dst, links))
+}

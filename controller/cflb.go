@@ -70,6 +70,12 @@ func (c *CFLB) check() error {
 		return fmt.Errorf("cflb.hosts: there are none; say at which routers hosts are, as in " +
 			"\"hosts: [{prefix: 10.0.1.0/24, router: leaf1}]\"")
 	}
+	for i, h := range c.Hosts {
+		if !h.Prefix.IsValid() || h.Router == "" {
+			return fmt.Errorf("cflb.hosts[%d]: prefix %s at router %q: write a prefix, and the name "+
+				"of a router of the topology", i, h.Prefix, h.Router)
+		}
+	}
 	return nil
 }
 
@@ -131,9 +137,9 @@ func newFabric(c *Config, n *names, weight func(topology.Edge) float64, herd flo
 func (f *fabric) place(c *Config) error {
 	for i, h := range c.CFLB.Hosts {
 		v, ok := f.graph.Lookup(h.Router)
-		if !ok || !h.Prefix.IsValid() {
-			return fmt.Errorf("cflb.hosts[%d]: prefix %s at router %q: write a prefix, and the "+
-				"name of a router of %s", i, h.Prefix, h.Router, f.graph.Name())
+		if !ok {
+			return fmt.Errorf("cflb.hosts[%d]: %s has no router %q; write the name of one", i,
+				f.graph.Name(), h.Router)
 		}
 		f.hosts = append(f.hosts, hostsAt{h.Prefix.Masked(), v})
 	}

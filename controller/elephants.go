@@ -49,11 +49,11 @@ func newElephants(f *fabric, seed uint64) *elephants {
 		uses: map[api.Flow]string{}, random: rand.New(rand.NewPCG(seed, 0x656c657068616e74))}
 }
 
-// takeFabric makes what is known of a network with controllable load balancing: flows keep their
-// paths if they are still there.
-func (c *Controller) takeFabric() error {
+// takeFabric makes what is known of a network with controllable load balancing, of which the file
+// names what is present: flows keep their paths if they are still there.
+func (c *Controller) takeFabric(present *Config) error {
 	weight := func(e topology.Edge) float64 { return c.decider.Weight(e, c.now()).Value }
-	f, err := newFabric(c.options.Config, c.names, weight, c.options.Config.Policy.Herd)
+	f, err := newFabric(present, c.names, weight, present.Policy.Herd)
 	if err == nil && f != nil {
 		c.elephants = newElephants(f, c.seed)
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -323,5 +324,48 @@ func TestFabricRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// Routers with hosts that no neighbor tells of now keep a controller from nothing: it says which,
+// and their hosts get no paths until they are there.
+func TestFabricWithAbsentRouters(t *testing.T) {
+	g, err := generate.SpineLeaf(4, 4, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(testKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := Parse([]byte(`topology: isis
+block: fcbb:bb00::/32
+routers: [{name: leaf0, cflb: 1}, {name: leaf8, cflb: 9}]
+cflb:
+  keyFile: ` + key + `
+  ipv4: {fields: source-port}
+  hosts: [{prefix: 10.0.0.0/16, router: leaf0}, {prefix: 10.8.0.0/16, router: leaf8}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newController(Options{Config: config,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.journal.close()
+	warnings := strings.Join(c.absent, "\n")
+	for _, text := range []string{`has no router "leaf8"`, "10.8.0.0/16"} {
+		if !strings.Contains(warnings, text) {
+			t.Errorf("warnings %q, want %q", c.absent, text)
+		}
+	}
+	f := c.elephants.fabric
+	if _, err := f.routerOf(netip.MustParseAddr("10.0.1.1")); err != nil {
+		t.Errorf("a host that is there: %v", err)
+	}
+	if _, err := f.routerOf(netip.MustParseAddr("10.8.1.1")); codeOf(err) != api.NotFound {
+		t.Errorf("a host that is not: %v", err)
 	}
 }

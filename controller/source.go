@@ -140,8 +140,8 @@ func (c *Controller) watchTopology(ctx context.Context, s *source) {
 	})
 }
 
-// present is the file without routers and links that the topology does not have now, where routers
-// tell it: they can fail, and return. It says what was left out.
+// present is the file without routers, their hosts and links that the topology does not have now,
+// where routers tell it: they can fail, and return. It says what was left out.
 func (c *Config) present(g *topology.Graph) (*Config, []string) {
 	if !c.follows() {
 		return c, nil
@@ -162,5 +162,17 @@ func (c *Config) present(g *topology.Graph) (*Config, []string) {
 		}
 		return err != nil
 	})
+	if c.CFLB != nil {
+		source := *c.CFLB
+		source.Hosts = slices.DeleteFunc(slices.Clone(source.Hosts), func(h Hosts) bool {
+			_, err := n.node(h.Router)
+			if err != nil {
+				absent = append(absent, fmt.Sprintf("cflb.hosts: %v; hosts of %v get no paths", err,
+					h.Prefix))
+			}
+			return err != nil
+		})
+		here.CFLB = &source
+	}
 	return &here, absent
 }

@@ -123,7 +123,7 @@ func (c *Controller) takeGraph() (err error) {
 		return fmt.Errorf("policy: %w", err)
 	}
 	c.down = map[topology.Edge]bool{}
-	return c.takeFabric()
+	return c.takeFabric(config)
 }
 
 // setUp notes that a link is up or down, and returns the decisions that follow.

@@ -19,7 +19,9 @@ type huntingOptions struct {
 	policies                         []string
 	loads                            []float64
 	requests                         uint64
-	service, handshake               time.Duration
+	service, handshake, news         time.Duration
+	serviceTimes                     string
+	balancers                        int
 	seed                             uint64
 }
 
@@ -29,12 +31,16 @@ func (a *app) simHunting() *cobra.Command {
 		Use: "hunting", Short: "Simulate service hunting, and compare response times by policy",
 		Long: `Simulate service hunting, and compare response times by acceptance policy.
 
-Requests come as a Poisson stream and need an exponentially distributed time of a core. A server shares its cores equally
+Requests come as a Poisson stream and need a time of a core that is exponentially distributed or as --service-times says:
+constant, bimodal (one of 100 takes 100 times as long) or pareto (heavy-tailed: shape 1.2, the longest 10,000 times the
+shortest). A server shares its cores equally
 among its workers; further connections wait in its backlog. The candidates of a request are those that the edge would
 choose, and servers decide as hosts do. All policies see the same requests.
 
 Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average, and two ideals that know all loads:
-jsq/D (the least loaded of D candidates) and jsq (of all). Behind a policy, /D is the number of candidates, as in average/3.
+jsq/D (the least loaded of D candidates) and jsq (of all). Two others know what servers tell their balancer: charon/D (the
+least loaded of D candidates by the latest packets of each; Charon, CNSM 2021) and prequal (the best of those probed lately;
+Prequal, NSDI 2024). Behind a policy, /D is the number of candidates, as in average/3.
 dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of them accepted.
 
 A load is the part of the cores' time that the requests need. FASTER compares mean response times with those of the
@@ -63,10 +69,18 @@ first policy at the same load.`,
 		"requests of each run; a tenth more come before and are not measured")
 	flags.DurationVar(&o.service, "service", 10*time.Millisecond,
 		"mean time of a core that a request needs")
+	flags.StringVar(&o.serviceTimes, "service-times", workload.ServiceTimesNames()[0],
+		"distribution of these times")
+	flags.IntVar(&o.balancers, "balancers", 1, "balancers, each with news of its own; for charon "+
+		"and prequal")
+	flags.DurationVar(&o.news, "news", time.Millisecond, "from what a server tells until its "+
+		"balancer knows, for the same")
 	flags.DurationVar(&o.handshake, "handshake",
 		0, "time from the choice of a server until the connection counts there")
 	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
-	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "jsq/2", "jsq")
+	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "jsq/2", "jsq",
+		"charon/2", "prequal")
+	complete(cmd, "service-times", workload.ServiceTimesNames()...)
 	return cmd
 }
 
@@ -132,13 +146,19 @@ func (a *app) hunt(ctx context.Context, o huntingOptions, load float64,
 	if err != nil {
 		return item, usageErrorf("--policy: %w", err)
 	}
+	times, err := workload.ParseServiceTimes(o.serviceTimes)
+	if err != nil {
+		return item, usageErrorf("--service-times: %w", err)
+	}
 	rate := load * float64(o.servers*o.cores) / o.service.Seconds()
 	until := time.Duration(1.1 * float64(o.requests) / rate * float64(time.Second))
+	requests := workload.NewPoisson(rate, o.service, o.seed)
+	requests.ServiceTimes = times
 	c := hunting.Config{
 		Servers: make([]hunting.Server, o.servers), Scheme: scheme, Buckets: o.buckets,
 		Seed:     o.seed,
-		Requests: workload.NewPoisson(rate, o.service, o.seed), Until: until, WarmUp: until / 11,
-		Handshake: o.handshake,
+		Requests: requests, Until: until, WarmUp: until / 11,
+		Handshake: o.handshake, News: o.news, Balancers: o.balancers,
 	}
 	for i := range c.Servers {
 		c.Servers[i] = hunting.Server{Cores: o.cores, Workers: o.workers, Backlog: o.backlog,

@@ -3,7 +3,7 @@ package hunting
 import "sextant/lb/acceptance"
 
 // next is the server of a request: the given one, or one that is chosen.
-func (s *simulation) next(measured bool) int {
+func (s *simulation) next(j *job) int {
 	if len(s.given) > 0 {
 		i := int(s.given[0])
 		s.given = s.given[1:]
@@ -11,13 +11,16 @@ func (s *simulation) next(measured bool) int {
 			return i
 		}
 	}
-	return s.choose(measured)
+	return s.choose(j)
 }
 
 // choose selects the server of a request.
-func (s *simulation) choose(measured bool) int {
-	if s.crowd != nil {
+func (s *simulation) choose(j *job) int {
+	switch s.config.Choice {
+	case LeastOfAll:
 		return s.crowd.least(s.random)
+	case ByProbes:
+		return s.probed(j.at)
 	}
 	chain := s.generation.Chain(s.random.IntN(s.generation.Buckets()))
 	candidates := chain.IDs[:chain.Candidates]
@@ -33,7 +36,10 @@ func (s *simulation) choose(measured bool) int {
 		}
 		return best
 	}
-	return s.hunt(candidates, measured)
+	if s.config.Choice == LeastReported {
+		return s.reported(candidates, j)
+	}
+	return s.hunt(candidates, j.measured)
 }
 
 // lighter compares connections per core, with that to come.

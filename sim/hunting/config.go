@@ -19,6 +19,11 @@ const (
 	// LeastOfAll gives it to the server with the least connections per core: join the shortest
 	// queue.
 	LeastOfAll
+	// LeastReported gives it to the candidate with the least connections per core by what the
+	// servers' packets told its balancer: Charon.
+	LeastReported
+	// ByProbes gives it to the best of the servers that its balancer has probed lately: Prequal.
+	ByProbes
 )
 
 // Server is a machine of the pool.
@@ -47,8 +52,13 @@ type Config struct {
 	WarmUp   time.Duration // requests before it are not measured
 	// from the choice of a server until the connection counts there and its request has come
 	Handshake time.Duration
-	Seed      uint64   // of who is a candidate of which request
-	Network   *Network // between the edge and the servers; nil: packets take no time
+	// balancers that requests come to at random, each with news of its own: of LeastReported and
+	// ByProbes; 0: 1
+	Balancers int
+	// how old what a server tells is when it reaches its balancer, likewise
+	News    time.Duration
+	Seed    uint64   // of who is a candidate of which request
+	Network *Network // between the edge and the servers; nil: packets take no time
 	// Given are the servers that took the first requests in some other run, by their places in
 	// Servers, if that run is to be played again. A place that does not exist leaves the choice to
 	// the Scheme, and so do requests beyond.
@@ -63,6 +73,8 @@ type Config struct {
 // maxServers is what a pool can name, less one.
 const maxServers = 65535
 
+const maxBalancers = 10_000
+
 func (c Config) check() error {
 	switch {
 	case len(c.Servers) == 0 || len(c.Servers) > maxServers:
@@ -72,12 +84,15 @@ func (c Config) check() error {
 			c.Candidates, len(c.Servers))
 	case c.Requests == nil:
 		return errors.New("hunting: no requests")
+	case c.Balancers < 0 || c.Balancers > maxBalancers || c.News < 0:
+		return fmt.Errorf("hunting: %d balancers with news of age %v; choose 1 to %d, and 0 or "+
+			"more", c.Balancers, c.News, maxBalancers)
 	case c.WarmUp < 0 || c.Handshake < 0 || c.Until < 0:
 		return fmt.Errorf("hunting: warm-up %v, handshake %v and end %v must not be negative",
 			c.WarmUp, c.Handshake, c.Until)
 	case c.Loads != nil && c.Interval <= 0:
 		return fmt.Errorf("hunting: loads at intervals of %v; choose one above 0", c.Interval)
-	case c.Network != nil && (c.Handshake > 0 || c.Choice == LeastOfAll):
+	case c.Network != nil && (c.Handshake > 0 || c.Choice >= LeastOfAll):
 		return errors.New("hunting: a network goes with candidates, and without a handshake")
 	}
 	return c.Network.check(len(c.Servers))

@@ -3,6 +3,7 @@ package hunting
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"sextant/lb/acceptance"
@@ -16,6 +17,8 @@ type job struct {
 	at       time.Duration // when it was sent
 	class    workload.Class
 	measured bool
+	balancer int    // that sent it
+	flight   uint32 // requests at its server when it came
 }
 
 // server is a machine with what its host has learnt.
@@ -26,6 +29,7 @@ type server struct {
 	connections uint32
 	limit       uint32 // connections beyond which new ones are refused
 	cores       uint32
+	latencies   latencies // nil: nobody asks
 }
 
 // opening is a connection whose handshake is under way.
@@ -45,10 +49,12 @@ type simulation struct {
 	random     *rand.Rand
 	weights    []pool.Backend
 	changes    []Change
-	openings   []opening // by time
-	crowd      *crowd    // LeastOfAll
-	network    *network  // nil: none
-	given      []uint8   // what is left of Config.Given
+	openings   []opening  // by time
+	crowd      *crowd     // LeastOfAll
+	listeners  []listener // LeastReported
+	probers    []prober   // ByProbes
+	network    *network   // nil: none
+	given      []uint8    // what is left of Config.Given
 	nextLoads  time.Duration
 	loads      []float64
 	result     *recorder
@@ -86,9 +92,21 @@ func newSimulation(c Config) (*simulation, error) {
 			limit: uint32(spec.Workers + spec.Backlog), cores: uint32(spec.Cores)}
 		s.weights = append(s.weights, pool.Backend{ID: uint16(i + 1), Weight: spec.Weight})
 	}
-	if c.Choice == LeastOfAll {
+	switch balancers := max(1, c.Balancers); c.Choice {
+	case LeastOfAll:
 		s.crowd = newCrowd(s.servers)
 		return s, nil
+	case ByProbes:
+		s.probers = slices.Repeat([]prober{{cold: c.Cold}}, balancers)
+		for i := range s.servers {
+			s.servers[i].latencies = latencies{}
+		}
+		return s, nil
+	case LeastReported:
+		s.listeners = make([]listener, balancers)
+		for i := range s.listeners {
+			s.listeners[i].known = make([]uint32, len(s.servers))
+		}
 	}
 	// The exact table gives every server its share, as the theory of random choice assumes.
 	spec := pool.Spec{Buckets: c.Buckets, Seed: c.Seed, Method: pool.Exact,
@@ -193,7 +211,7 @@ func (s *simulation) show(at time.Duration) {
 // arrive gives a request to a server.
 func (s *simulation) arrive(r workload.Request) {
 	j := job{at: r.At, class: r.Class, measured: r.At >= s.config.WarmUp}
-	i := s.next(j.measured)
+	i := s.next(&j)
 	if s.network != nil {
 		s.cross(j, r.Service, i, r.At)
 		return
@@ -213,8 +231,10 @@ func (s *simulation) serve(i int, j job, demand, at time.Duration) {
 		return
 	}
 	s.finish(i, at)
+	j.flight = v.connections
 	v.machine.Add(j, demand)
 	s.count(i, 1)
+	s.tell(i, j, at)
 	s.schedule(i)
 }
 
@@ -224,10 +244,14 @@ func (s *simulation) finish(i int, at time.Duration) {
 	if len(done) == 0 {
 		return
 	}
+	s.count(i, -len(done))
 	for _, f := range done {
 		s.result.done(f.Job, f.At)
+		s.tell(i, f.Job, f.At)
+		if v := &s.servers[i]; v.latencies != nil {
+			v.latencies.add(f.Job.flight, f.At-f.Job.at)
+		}
 	}
-	s.count(i, -len(done))
 	s.schedule(i)
 }
 

@@ -14,6 +14,9 @@ type Scheme struct {
 	Choice     Choice
 	Candidates int
 	Policy     acceptance.Policy
+	// Cold is the share of servers, by requests in flight, that ByProbes tells apart by their
+	// response times only.
+	Cold float64
 }
 
 // Random gives a request to a random server.
@@ -24,8 +27,10 @@ const defaultCandidates = 2
 
 // ParseScheme reads "random", "static=C", "dynamic", "dynamic=WINDOW", "dynamic=WINDOW:LOW-HIGH"
 // with the share of accepted offers in percent, "average" (package accept), "jsq" (the least loaded
-// of all), or "jsq/D" (the least loaded of D candidates). Behind a policy, /D is the number of
-// candidates, 2 if it is not said: "average/3".
+// of all), "jsq/D" (the least loaded of D candidates), "charon" or "charon/D" (likewise, by what
+// servers told last), "prequal", or "prequal=SHARE" (of servers that count as cold; 0: requests in
+// flight alone decide). Behind a policy, /D is the number of candidates, 2 if it is not said:
+// "average/3".
 func ParseScheme(text string) (Scheme, error) {
 	name, number, numbered := strings.Cut(text, "/")
 	s := Scheme{Candidates: defaultCandidates}
@@ -38,7 +43,7 @@ func ParseScheme(text string) (Scheme, error) {
 		}
 	}
 	name, parameter, given := strings.Cut(name, "=")
-	if name != "dynamic" && given != (name == "static") {
+	if name != "dynamic" && name != "prequal" && given != (name == "static") {
 		return s, fmt.Errorf("policy %q: static needs a threshold, as in static=4, and no other "+
 			"has one", text)
 	}
@@ -49,6 +54,18 @@ func ParseScheme(text string) (Scheme, error) {
 		s.Choice = LeastOfCandidates
 		if !numbered {
 			s = Scheme{Choice: LeastOfAll, Candidates: 1}
+		}
+	case "charon":
+		s.Choice = LeastReported
+	case "prequal":
+		s = Scheme{Choice: ByProbes, Candidates: 1, Cold: paperCold}
+		if given {
+			var err error
+			if s.Cold, err = strconv.ParseFloat(parameter, 64); err != nil ||
+				!(s.Cold >= 0 && s.Cold <= 1) {
+				return s, fmt.Errorf("policy %q: write a share from 0 to 1, as in "+
+					"prequal=0.84", text)
+			}
 		}
 	case "static":
 		c, err := strconv.ParseUint(parameter, 10, 16)
@@ -66,13 +83,16 @@ func ParseScheme(text string) (Scheme, error) {
 		s.Policy = acceptance.Policy{Kind: acceptance.Average}
 	default:
 		return s, fmt.Errorf("unknown policy %q; use random, static=C, dynamic, average, jsq, "+
-			"jsq/D, with /D for D candidates", text)
+			"jsq/D, charon, prequal, with /D for D candidates", text)
 	}
-	if numbered && name == "random" {
-		return s, fmt.Errorf("policy %q: random choice has one candidate", text)
+	if numbered && (name == "random" || name == "prequal") {
+		return s, fmt.Errorf("policy %q: random and prequal have one candidate", text)
 	}
 	return s, nil
 }
+
+// paperCold is Prequal's share of cold servers.
+const paperCold = 0.84
 
 // paperDynamic is SR_dyn with the paper's parameters (Algorithm 2).
 var paperDynamic = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50,

@@ -28,9 +28,12 @@ type Stream interface {
 	Next() (Request, bool)
 }
 
-// Poisson is a stream without end whose gaps and service times have exponential distributions. Both
-// come from generators of their own, so that neither changes when the other's mean does.
+// Poisson is a stream without end whose gaps have an exponential distribution, and its service
+// times, too, unless ServiceTimes says otherwise. Both come from generators of their own, so that
+// neither changes when the other's mean does.
 type Poisson struct {
+	ServiceTimes ServiceTimes
+
 	gap      float64 // mean time between requests, in nanoseconds
 	service  float64 // mean service time, in nanoseconds
 	at       float64
@@ -42,6 +45,8 @@ type Poisson struct {
 // service time.
 func NewPoisson(rate float64, service time.Duration, seed uint64) *Poisson {
 	return &Poisson{
+		ServiceTimes: distributions[0],
+
 		gap:      float64(time.Second) / rate,
 		service:  float64(service),
 		arrivals: rand.New(rand.NewPCG(seed, 1)),
@@ -53,5 +58,5 @@ func NewPoisson(rate float64, service time.Duration, seed uint64) *Poisson {
 func (s *Poisson) Next() (Request, bool) {
 	s.at += s.arrivals.ExpFloat64() * s.gap
 	return Request{At: time.Duration(s.at),
-		Service: time.Duration(s.services.ExpFloat64() * s.service)}, true
+		Service: time.Duration(s.ServiceTimes.draw(s.services) * s.service)}, true
 }

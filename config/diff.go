@@ -205,8 +205,9 @@ func (d *differ) items(owner string, s *setting, a, b reflect.Value) {
 	if equal(a, b) {
 		return // as most lists are, and the longest
 	}
-	before, after := s.byIdentity(a), s.byIdentity(b)
-	for i := range a.Len() {
+	same := sameItems(a, b)
+	before, after := s.byIdentity(a, same), s.byIdentity(b, same)
+	for i := same.first; i < a.Len()-same.last; i++ {
 		item := a.Index(i)
 		id := s.identityOf(item, i)
 		title := s.itemTitle(owner, id)
@@ -224,7 +225,7 @@ func (d *differ) items(owner string, s *setting, a, b reflect.Value) {
 			d.object(title, s.object, item, other)
 		}
 	}
-	for i := range b.Len() {
+	for i := same.first; i < b.Len()-same.last; i++ {
 		id := s.identityOf(b.Index(i), i)
 		if _, both := before[id]; !both {
 			d.item(Add, s.itemTitle(owner, id), s, b.Index(i))
@@ -243,9 +244,29 @@ func (d *differ) item(operation Operation, title string, s *setting, v reflect.V
 	}
 }
 
-func (s *setting) byIdentity(list reflect.Value) map[string]reflect.Value {
-	index := make(map[string]reflect.Value, list.Len())
-	for i := range list.Len() {
+// shared is how many items at both ends of two lists are the same.
+type shared struct{ first, last int }
+
+// sameItems looks for items in the same memory, of which a change leaves most where they were.
+func sameItems(a, b reflect.Value) (s shared) {
+	least := min(a.Len(), b.Len())
+	for s.first < least && sameMemory(a.Index(s.first), b.Index(s.first)) {
+		s.first++
+	}
+	if a.Len() != b.Len() {
+		return s // some are known by their place
+	}
+	for s.first+s.last < least &&
+		sameMemory(a.Index(a.Len()-1-s.last), b.Index(b.Len()-1-s.last)) {
+		s.last++
+	}
+	return s
+}
+
+// byIdentity finds the items of a list between those that are the same.
+func (s *setting) byIdentity(list reflect.Value, same shared) map[string]reflect.Value {
+	index := map[string]reflect.Value{}
+	for i := same.first; i < list.Len()-same.last; i++ {
 		index[s.identityOf(list.Index(i), i)] = list.Index(i)
 	}
 	return index

@@ -77,3 +77,52 @@ func TestChangesLeaveTheNodeAlone(t *testing.T) {
 		}
 	})
 }
+
+// What differs does not depend on what nodes share: a change at the beginning, within or at the end
+// of a list is found, and items that come or go do not hide others.
+func TestDiffOfNodesThatShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNode(t)
+		next := n
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			next = drawEdgeChange(t, next)
+		}
+		want := fmt.Sprint(config.Diff(n, next.Clone()))
+		if got := fmt.Sprint(config.Diff(n, next)); got != want {
+			t.Fatalf("difference of nodes that share memory:\n%s\nof others:\n%s", got, want)
+		}
+		want = fmt.Sprint(config.Diff(next.Clone(), n))
+		if got := fmt.Sprint(config.Diff(next, n)); got != want {
+			t.Fatalf("back, of nodes that share memory:\n%s\nof others:\n%s", got, want)
+		}
+	})
+}
+
+// drawEdgeChange changes, deletes or adds a backend, or deletes a service, if there is one.
+func drawEdgeChange(t *rapid.T, n *config.Node) *config.Node {
+	if n.Edge == nil || len(n.Edge.Services) == 0 {
+		return n
+	}
+	next, err := n, error(nil)
+	s := n.Edge.Services[rapid.IntRange(0, len(n.Edge.Services)-1).Draw(t, "service")]
+	backend := "none"
+	if len(s.Backends) > 0 {
+		backend = s.Backends[rapid.IntRange(0, len(s.Backends)-1).Draw(t, "backend")].Name
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		weight := rapid.IntRange(0, 65535).Draw(t, "weight")
+		next, err = config.SetBackend(n, s.Name, backend, config.BackendChange{Weight: &weight})
+	case 1:
+		next, err = config.DeleteBackend(n, s.Name, backend)
+	case 2:
+		sid := netip.MustParseAddr("fcbb:bb00:77::")
+		next, err = config.AddBackend(n, s.Name, "another", config.BackendChange{SID: &sid})
+	case 3:
+		next, err = config.DeleteService(n, s.Name)
+	}
+	if err != nil {
+		return n
+	}
+	return next
+}

@@ -31,20 +31,23 @@ func (a *app) simHunting() *cobra.Command {
 		Use: "hunting", Short: "Simulate service hunting, and compare response times by policy",
 		Long: `Simulate service hunting, and compare response times by acceptance policy.
 
-Requests come as a Poisson stream and need a time of a core that is exponentially distributed or as --service-times says:
-constant, bimodal (one of 100 takes 100 times as long) or pareto (heavy-tailed: shape 1.2, the longest 10,000 times the
-shortest). A server shares its cores equally
-among its workers; further connections wait in its backlog. The candidates of a request are those that the edge would
-choose, and servers decide as hosts do. All policies see the same requests.
+Requests come as a Poisson stream and need a time of a core that is exponentially distributed or
+as --service-times says: constant, bimodal (one of 100 takes 100 times as long) or pareto
+(heavy-tailed: shape 1.2, the longest 10,000 times the shortest). A server shares its cores
+equally among its workers; further connections wait in its backlog. The candidates of a request
+are those that the edge would choose, and servers decide as hosts do. All policies see the same
+requests.
 
-Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average, and two ideals that know all loads:
-jsq/D (the least loaded of D candidates) and jsq (of all). Two others know what servers tell their balancer: charon/D (the
-least loaded of D candidates by the latest packets of each; Charon, CNSM 2021) and prequal (the best of those probed lately;
+Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average, and two
+ideals that know all loads: jsq/D (the least loaded of D candidates) and jsq (of all). Two
+others know what servers tell their balancer: charon/D (the least loaded of D candidates by the
+latest packets of each; Charon, CNSM 2021) and prequal (the best of those probed lately;
 Prequal, NSDI 2024). Behind a policy, /D is the number of candidates, as in average/3.
-dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of them accepted.
+dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of
+them accepted.
 
-A load is the part of the cores' time that the requests need. FASTER compares mean response times with those of the
-first policy at the same load.`,
+A load is the part of the cores' time that the requests need. FASTER compares mean response
+times with those of the first policy at the same load.`,
 		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
   sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
 		Annotations:       seeAlso("sextant experiment", "sextant demo"),

@@ -62,8 +62,8 @@ func runUDPEcho() {
 			panic(err)
 		}
 		answer, err := json.Marshal(udpechoserver.EchoResponse{Request: string(buffer[:n]),
-			Namespace: os.Getenv("NAMESPACE"), Service: os.Getenv("SERVICE_NAME"),
-			Pod: os.Getenv("POD_NAME")})
+			Context: udpechoserver.Context{Namespace: os.Getenv("NAMESPACE"),
+				Service: os.Getenv("SERVICE_NAME"), Pod: os.Getenv("POD_NAME")}})
 		if err != nil {
 			panic(err)
 		}

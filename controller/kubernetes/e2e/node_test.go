@@ -19,13 +19,13 @@ import (
 // A node's daemon that starts again takes no pod away meanwhile, and pods that left in its absence
 // leave nothing behind.
 func (w *world) testNodeRestarts(node *process, pods []*pod) {
-	w.eventually("node1 takes packets for its pods", 10*time.Second,
+	w.eventually("node1 takes packets for its pods", 60*time.Second,
 		func() bool { return len(w.hostAddresses("node1")) == 6 })
 	seen := w.watchHost("node1")
 	node.stop(syscall.SIGTERM)
 	gone, left := pods[3], pods[:3]
 	w.slices("web", 8080, ready(left...))
-	w.eventually("edges do not send to the pod any more", 10*time.Second,
+	w.eventually("edges do not send to the pod any more", 60*time.Second,
 		func() bool { return w.backends("web") == len(left) })
 	gone.kill()
 	for _, url := range w.urls("web") {
@@ -39,7 +39,7 @@ func (w *world) testNodeRestarts(node *process, pods []*pod) {
 		return strings.Count(w.logOf("node1"), "pod takes packets") == started
 	})
 	dir := filepath.Join(w.cluster.Dir, "node1", string(gone.uid))
-	w.eventually("what the other pod was given is gone", 10*time.Second, func() bool {
+	w.eventually("what the other pod was given is gone", 60*time.Second, func() bool {
 		_, err := os.Stat(dir)
 		return os.IsNotExist(err)
 	})

@@ -83,17 +83,17 @@ func TestCluster(t *testing.T) {
 func (w *world) testService() {
 	begun := time.Now()
 	w.service("web", 80, nil)
-	w.eventually("the Service has addresses", 10*time.Second,
+	w.eventually("the Service has addresses", 60*time.Second,
 		func() bool { return len(w.ingress("web")) == 2 })
 	w.t.Logf("addresses after %v", time.Since(begun))
 	for _, url := range w.urls("web") {
-		w.eventually(url+" answers", 10*time.Second, func() bool {
+		w.eventually(url+" answers", 60*time.Second, func() bool {
 			_, err := w.get(url)
 			return err == nil
 		})
 		w.t.Logf("%s answers after %v", url, time.Since(begun))
 	}
-	w.eventually("events tell its addresses and edges", 10*time.Second, func() bool {
+	w.eventually("events tell its addresses and edges", 60*time.Second, func() bool {
 		var list eventsv1.EventList
 		must(w.t, w.client.List(w.t.Context(), &list))
 		told := map[string]bool{}

@@ -17,7 +17,9 @@ readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputi
 	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services
 	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
 	lighttpd=lighttpd etcd-server=etcd
-	rpm=rpm gnupg=gpg tshark=tshark prometheus=promtool python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
+	rpm=rpm gnupg=gpg tshark=tshark prometheus=promtool python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h
+	python3-setuptools=/usr/lib/python3/dist-packages/setuptools/__init__.py
+	python3-wheel=/usr/lib/python3/dist-packages/wheel/__init__.py'
 readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
 readonly figures='graphviz=dot fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf'

@@ -13,7 +13,7 @@ CONTROLLER_SOCKET = "/run/sextant/controller.sock"
 
 
 class APIError(Exception):
-    """A request that a daemon refused. Code is a word for programs, such as "not_found"."""
+    """A request that a daemon refused. Code is a word for programs, such as "notFound"."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)

@@ -6,10 +6,11 @@ import tempfile
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sextant import Agent, APIError, Controller, tables
+from sextant import Agent, APIError, Controller, frame, result, tables
 from sextant.api import Flow
 
 FLOW: Flow = {"source": "10.0.1.1:0", "destination": "10.0.2.1:443", "protocol": "tcp"}
@@ -92,6 +93,19 @@ class Results(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "fig10.csv").write_text("Links,Chosen ports\n1,0\n7,400\n")
             self.assertEqual(tables(folder)["fig10"][1], {"Links": "7", "Chosen ports": "400"})
+
+    def test_result(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "result.json").write_text('{"experiment": "cflb-fig10"}')
+            self.assertEqual(result(folder), {"experiment": "cflb-fig10"})
+
+    @unittest.skipUnless(find_spec("pandas"), "pandas is not installed")
+    def test_frame(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "fig10.csv").write_text("Links,Ports,Law\n1,0,-\n7,400,2.4\n")
+            numbers = frame(folder, "fig10")
+        self.assertEqual(numbers["Ports"].sum(), 400)
+        self.assertEqual(list(numbers["Law"]), ["-", "2.4"])
 
 
 if __name__ == "__main__":

@@ -147,3 +147,46 @@ func TestCFLBScheduledSubflows(t *testing.T) {
 		return len(list) == 0
 	})
 }
+
+// pythonPlaces has a flow placed, asked for again by its port, and released.
+const pythonPlaces = `
+import sys
+from sextant import APIError, Controller
+
+controller = Controller(sys.argv[1])
+flow = {"source": "10.1.0.9:0", "destination": "10.2.0.9:443", "protocol": "tcp"}
+print(len(controller.links()), [len(s["path"]) for s in controller.best(flow, 3)])
+placed = controller.place("a", flow)
+print(placed["path"], [e["name"] for e in controller.elephants()], controller.status()["elephants"])
+steered = controller.ports(flow, placed["path"])
+recovered = controller.recover(steered["flow"])
+print(recovered["path"], recovered["choices"][0]["how"])
+controller.release("a")
+print(list(controller.elephants()))
+try:
+    controller.ports(flow, ["near", "nowhere"])
+except APIError as error:
+    print(error.status, error.code)
+`
+
+// The Python package of this tree asks a controller for all that its client knows.
+func TestCFLBPythonClient(t *testing.T) {
+	needsRoot(t)
+	_, socket := schedule(t, buildSextant(t), "near far 1\nnear far 1\n", "links:\n"+
+		"- {from: near, to: far, gateways: [10.0.0.1]}\n"+
+		"- {from: near, to: far, gateways: [10.0.1.1]}\ncflb:\n  keyFile: KEY\n"+
+		"  ipv4: {fields: source-port, radix: 8}\n  hosts: [{prefix: 10.1.0.0/24, router: near}, "+
+		"{prefix: 10.2.0.0/24, router: far}]\n")
+	folder, err := filepath.Abs("../../python")
+	must(t, err)
+	python := exec.Command("python3", "-c", pythonPlaces, socket)
+	python.Env = append(os.Environ(), "PYTHONPATH="+folder)
+	python.Stderr = os.Stderr
+	got, err := python.Output()
+	must(t, err)
+	const want = "4 [2, 2, 2]\n['near', 'far'] ['a'] 1\n['near', 'far'] controlled\n[]\n" +
+		"404 notFound\n"
+	if string(got) != want {
+		t.Errorf("the Python client printed %q, not %q", got, want)
+	}
+}

@@ -1,0 +1,60 @@
+package packet
+
+import (
+	"testing"
+	"time"
+
+	"sextant/te/reroute"
+	"sextant/te/topology"
+)
+
+// Flows that begin take the faster of two paths once weights have come, and the other one while a
+// link of the faster is down; without weights half of them take each. No flow is moved: all of them
+// end before a report of theirs can have an answer.
+func TestFlowsBeginByWeights(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		groups      time.Duration
+		down        bool
+		least, most float64 // part of the bytes over the slow spine
+	}{
+		{"weights", time.Millisecond, false, 0, 0.03},
+		{"weights, and a link is down", time.Millisecond, true, 1, 1},
+		{"none", 0, false, 0.3, 0.7},
+	} {
+		n := slowSpine(t, 1, 0.1)
+		settings := reroute.Defaults(reroute.Sextant)
+		settings.Metric, settings.Groups = reroute.IGP, c.groups
+		s := begin(t, Config{Network: n, Transport: DefaultTransport(), Seed: 3,
+			Paths: Paths{Scheme: Controlled, Controller: &Controller{Settings: settings,
+				Sample: 0.02, Pause: 100 * Microsecond, ReportDelay: 10 * Millisecond,
+				ControlDelay: 200 * Microsecond}}})
+		over := func(spine string) topology.Edge {
+			from, _ := n.Graph.Lookup("leaf0")
+			to, _ := n.Graph.Lookup(spine)
+			for _, e := range n.Graph.Out(from) {
+				if n.Graph.To(e) == to {
+					return e
+				}
+			}
+			t.Fatal("no link to", spine)
+			return topology.NoEdge
+		}
+		slow, fast := over("spine0"), over("spine1")
+		if c.down {
+			if err := s.Schedule(Change{Link: int(fast), At: Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 200 {
+			add(t, s, Flow{Src: 0, Dst: 1, Bytes: 10_000,
+				Start: 10*Millisecond + Time(i)*3*Millisecond})
+		}
+		s.Run(Second)
+		a, b := float64(s.links[slow].stats.Bytes), float64(s.links[fast].stats.Bytes)
+		if part := a / (a + b); part < c.least || part > c.most || s.totals.Reroutes > 0 {
+			t.Errorf("%s: %.3f of the bytes took the slow spine, %d reroutes", c.name, part,
+				s.totals.Reroutes)
+		}
+	}
+}

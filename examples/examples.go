@@ -90,3 +90,9 @@ var Sites []byte
 //
 //go:embed parallel.yaml
 var Parallel []byte
+
+// Fabric is a lab of four hosts, four leaves and two spines, small enough for the packet simulator
+// to be compared with real TCP.
+//
+//go:embed fabric.yaml
+var Fabric []byte

@@ -11,7 +11,7 @@ import (
 
 // All lists the experiments.
 func All() []experiment.Experiment {
-	return append([]experiment.Experiment{figure9, baselines, control}, smoothieFigures...)
+	return append([]experiment.Experiment{figure9, baselines, control, inLab}, smoothieFigures...)
 }
 
 var figure9 = experiment.Experiment{

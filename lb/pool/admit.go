@@ -19,17 +19,17 @@ func (g *Generation) admits() bool {
 
 // admit returns those of the wanted candidates for whom the chain has room, and whether one must
 // wait. A backend that had the bucket a moment ago, since the time given, keeps its place in the
-// chain, or its connections would be cut. If nobody else has room, new connections stay with those
-// who had the bucket last, although they are to leave, and best with no suspect. Wanted has the
-// capacity for them.
+// chain, or its connections would be cut. If nobody else has room, new connections go to an owner
+// that is up and no suspect; else they stay with those who had the bucket last, although they are
+// to leave. Wanted has the capacity for them.
 func admit(
-	c *Chain, p *past, wanted []uint16, alive, suspects *idSet, depth int, since uint32,
+	c *Chain, p *past, wanted []uint16, is *transition, depth int, since uint32,
 ) (candidates []uint16, waits bool) {
 	var space [MaxChain]uint16
 	owners, present := space[:0], 0
 	for place, id := range c.IDs[:c.Candidates+p.seen] {
 		current := place < int(c.Candidates)
-		if alive.has(id) && (current || p.left[place] >= since) {
+		if is.alive.has(id) && (current || p.left[place] >= since) {
 			owners = append(owners, id)
 			if current {
 				present++
@@ -49,21 +49,23 @@ func admit(
 		candidates = append(candidates, id)
 	}
 	if waits && len(candidates) == 0 {
-		candidates = append(candidates, stayers(owners, present, suspects)...)
+		candidates = append(candidates, stayers(owners, present, is)...)
 	}
 	return candidates, waits
 }
 
 // stayers returns who goes on with new connections where nobody else has room: the present
-// candidates, or the latest owner.
-func stayers(owners []uint16, present int, suspects *idSet) []uint16 {
-	if suspects == nil {
-		return owners[:max(1, present)]
-	}
-	for _, count := range []int{present, len(owners)} {
-		sound := slices.DeleteFunc(slices.Clone(owners[:count]), suspects.has)
-		if len(sound) > 0 {
-			return sound[:max(1, min(present, len(sound)))]
+// candidates, or the latest owners; of them those that are up and no suspects, if there are any, or
+// those that are no suspects.
+func stayers(owners []uint16, present int, is *transition) []uint16 {
+	suspect := func(id uint16) bool { return is.suspects != nil && is.suspects.has(id) }
+	leaves := func(id uint16) bool { return suspect(id) || !is.up.has(id) }
+	for _, unfit := range []func(uint16) bool{leaves, suspect} {
+		for _, count := range []int{present, len(owners)} {
+			fit := slices.DeleteFunc(slices.Clone(owners[:count]), unfit)
+			if len(fit) > 0 {
+				return fit[:max(1, min(present, len(fit)))]
+			}
 		}
 	}
 	return owners[:max(1, present)]

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -66,8 +67,26 @@ func (d *diary) missing(now, ago time.Duration) error {
 	return nil
 }
 
+// leaving returns an error if a bucket is offered to a backend that is to get nothing new, although
+// its chain has one that may.
+func (d *diary) leaving() error {
+	isUp := map[uint16]bool{}
+	for _, b := range d.backends {
+		isUp[b.ID] = b.State == pool.Up
+	}
+	for bucket := range d.g.Buckets() {
+		chain := d.g.Chain(bucket)
+		if slices.ContainsFunc(candidates(chain), func(id uint16) bool { return !isUp[id] }) &&
+			slices.ContainsFunc(all(chain), func(id uint16) bool { return isUp[id] }) {
+			return fmt.Errorf("bucket %d is offered to %v of %v", bucket, candidates(chain),
+				all(chain))
+		}
+	}
+	return nil
+}
+
 // However many backends withdraw, in whatever order, who had a bucket within the last minute, or
-// the drain time, is in its chain.
+// the drain time, is in its chain; and one that is up gets the new connections, if one is there.
 func TestWithdrawingCutsNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rendezvous(20, rapid.IntRange(1, 3).Draw(t, "candidates"))
@@ -95,11 +114,48 @@ func TestWithdrawingCutsNobody(t *testing.T) {
 			if err := d.step(now); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.missing(now, keeps); err != nil {
+			if err := errors.Join(d.missing(now, keeps), d.leaving()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
+}
+
+// Backends that came up one after another fill chains with those who came first. If these drain
+// within the minute, and new ones wait for room, owners that are up get the new connections.
+func TestFirstComersDrain(t *testing.T) {
+	const comers, fresh, leave = 50, 13, 13
+	spec := rendezvous(2000, 2)
+	backends := up(comers + fresh)
+	for i := range backends[1:] {
+		backends[i+1].State = pool.Down
+	}
+	d := newDiary(begin(t, spec, backends), backends)
+	at := time.Duration(0)
+	change := func(from, to int, state pool.State) {
+		for i := from; i < to; i++ {
+			at += 500 * time.Millisecond
+			d.backends = slices.Clone(d.backends)
+			d.backends[i].State = state
+			if err := d.step(at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	change(1, comers+fresh, pool.Up)
+	change(0, leave, pool.Draining)
+	if err := errors.Join(d.missing(at, time.Minute), d.leaving()); err != nil {
+		t.Error(err)
+	}
+	offered := 0
+	for bucket := range d.g.Buckets() {
+		if slices.ContainsFunc(candidates(d.g.Chain(bucket)), func(id uint16) bool {
+			return d.backends[id-1].State != pool.Up
+		}) {
+			offered++
+		}
+	}
+	t.Logf("%d of %d buckets are offered to those that drain", offered, d.g.Buckets())
 }
 
 // Who waits for room in a full chain gets it a minute after the first of those in it left, and who

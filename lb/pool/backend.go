@@ -61,6 +61,17 @@ func suspects(backends []Backend) *idSet {
 	return ids
 }
 
+// up returns the backends that may get new connections.
+func up(backends []Backend) *idSet {
+	ids := new(idSet)
+	for _, b := range backends {
+		if b.State == Up && b.Weight > 0 {
+			ids.add(b.ID)
+		}
+	}
+	return ids
+}
+
 // differing returns the ids that are in one of two sets alone, nil if there are none; a nil set is
 // empty.
 func differing(a, b *idSet) *idSet {

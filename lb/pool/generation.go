@@ -149,9 +149,9 @@ func (g *Generation) successor() table {
 // every other chain stays as it is. Next returns g itself if nothing changes.
 //
 // With table Rendezvous a chain that is full of those who had the bucket within the drain time, or
-// a minute if there is none, takes nobody else: a new candidate waits, and the last ones go on,
-// even if they drain, until a place is free. So a backend that withdraws cuts no connection,
-// however many do.
+// a minute if there is none, takes nobody else: a new candidate waits, and those of them that are
+// up get new connections until a place is free; if none is, the last ones go on, even if they
+// drain. So a backend that withdraws cuts no connection, however many do.
 func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, error) {
 	if err := validate(backends); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	before, after := g.alive(), alive(backends)
 	is := transition{
 		changed: changed, alive: after, lost: before.without(after), joined: after.without(before),
-		space: newScratch(backends),
+		up: up(backends), suspects: next.suspects, space: newScratch(backends),
 	}
 	is.times(g, now)
 	if buckets, some := g.affected(selection, buckets, is); some {
@@ -206,16 +206,18 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 
 // transition is what differs between a generation and the one before.
 type transition struct {
-	changed bool   // some backend, in some way
-	alive   *idSet // whom chains may name
-	lost    *idSet // who was alive before; nil: nobody
-	joined  *idSet // who was not alive before; nil: nobody
-	now     uint32
-	drain   uint32 // how long a previous owner stays; 0: until its place is needed
-	wait    uint32 // how long a candidate waits for a place at most
-	oldest  uint32 // who left before has left the chain; 0: nobody has
-	admits  bool   // candidates may have to wait
-	space   *scratch
+	changed  bool   // some backend, in some way
+	alive    *idSet // whom chains may name
+	up       *idSet // who may get new connections
+	suspects *idSet // who may be dead; nil: nobody
+	lost     *idSet // who was alive before; nil: nobody
+	joined   *idSet // who was not alive before; nil: nobody
+	now      uint32
+	drain    uint32 // how long a previous owner stays; 0: until its place is needed
+	wait     uint32 // how long a candidate waits for a place at most
+	oldest   uint32 // who left before has left the chain; 0: nobody has
+	admits   bool   // candidates may have to wait
+	space    *scratch
 }
 
 func (is *transition) times(g *Generation, now uint32) {
@@ -251,8 +253,8 @@ func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past
 	candidates, scarce := g.selection.candidates(bucket, is.space)
 	waits := false
 	if is.admits && !c.offers(candidates) {
-		candidates, waits = admit(c, p, candidates, is.alive, g.suspects,
-			g.spec.Depth, is.now-min(is.now, is.wait))
+		candidates, waits = admit(c, p, candidates, &is, g.spec.Depth,
+			is.now-min(is.now, is.wait))
 	}
 	if scarce || waits {
 		g.watched = append(g.watched, int32(bucket))

@@ -83,7 +83,13 @@ type kubelet struct {
 type deployed struct {
 	*pod
 	object *corev1.Pod
+	born   time.Time
+	ready  bool
 }
+
+// probe is how long a pod is not ready: nodes let it take packets meanwhile, as they do while
+// containers start.
+const probe = 3 * time.Second
 
 // run works until the channel is closed.
 func (k *kubelet) run(ended <-chan struct{}) {
@@ -91,6 +97,7 @@ func (k *kubelet) run(ended <-chan struct{}) {
 	for {
 		k.deployments()
 		k.services()
+		k.probes()
 		select {
 		case <-ended:
 			return
@@ -133,7 +140,7 @@ func (k *kubelet) deploy(d *appsv1.Deployment, n int) *deployed {
 	name := fmt.Sprintf("%s-%s-%d", d.Name, "7d4b9c6f5d", n)
 	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: name,
 		Labels: d.Spec.Template.Labels}, Spec: *d.Spec.Template.Spec.DeepCopy()}
-	one := &deployed{object: o}
+	one := &deployed{object: o, born: time.Now()}
 	env := map[string]string{}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 		env[v.Name] = v.Value
@@ -160,10 +167,22 @@ func (k *kubelet) deploy(d *appsv1.Deployment, n int) *deployed {
 	// The tests ask whether pods are ready; nothing asks for their volumes.
 	o.Spec.Volumes, o.Spec.Containers[0].VolumeMounts = nil, nil
 	must(k.w.t, k.w.client.Create(k.w.t.Context(), o))
-	o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady,
-		Status: corev1.ConditionTrue}}
-	must(k.w.t, k.w.client.Status().Update(k.w.t.Context(), o))
 	return one
+}
+
+// probes says of pods that they are ready when they are.
+func (k *kubelet) probes() {
+	for _, pods := range k.pods {
+		for _, p := range pods {
+			if p.ready || time.Since(p.born) < probe {
+				continue
+			}
+			p.ready = true
+			p.object.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady,
+				Status: corev1.ConditionTrue}}
+			must(k.w.t, k.w.client.Status().Update(k.w.t.Context(), p.object))
+		}
+	}
 }
 
 func (k *kubelet) services() {
@@ -194,7 +213,7 @@ func (k *kubelet) slice(s *corev1.Service) {
 		for _, p := range pods {
 			if p.pod != nil && p.object.Namespace == s.Namespace &&
 				selects.Matches(labels.Set(p.object.Labels)) {
-				e := p.endpoint(v6, true, true, false)
+				e := p.endpoint(v6, p.ready, p.ready, false)
 				e.TargetRef.Namespace, e.TargetRef.UID = s.Namespace, p.uid
 				o.Endpoints = append(o.Endpoints, e)
 			}
@@ -205,11 +224,21 @@ func (k *kubelet) slice(s *corev1.Service) {
 	switch {
 	case apierrors.IsNotFound(err):
 		err = k.w.client.Create(k.w.t.Context(), o)
-	case err == nil && len(old.Endpoints) != len(o.Endpoints):
+	case err == nil && readyIn(&old) != readyIn(o):
 		o.ResourceVersion = old.ResourceVersion
 		err = k.w.client.Update(k.w.t.Context(), o)
 	}
 	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // it is gone, or comes again
 		must(k.w.t, err)
 	}
+}
+
+// readyIn counts the endpoints of a slice, those that are ready twice.
+func readyIn(s *discoveryv1.EndpointSlice) (n int) {
+	for _, e := range s.Endpoints {
+		if n++; *e.Conditions.Ready {
+			n++
+		}
+	}
+	return n
 }

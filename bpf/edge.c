@@ -108,6 +108,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 		return drop(REASON_NO_BACKEND);
 	w.chain = with_former(service, &p->flow, w.chain);
 	w.visits = chain_visits(w.chain, p);
+	w.copies = copies_wanted(ctx, service, p, p->ip, p->transport) && !f->tags_length;
 	if (p->flow.protocol != IPPROTO_TCP && service->quic)
 		w.chain = quic_chain(ctx, p, service->index, w.chain, &w.visits);
 	else if (flow_cache.sets && w.visits > 1 && p->flow.protocol == IPPROTO_TCP &&
@@ -121,7 +122,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 		return drop(REASON_NO_ROUTE);
 	if (unlikely(!encap_fits(&w, p)))
 		return edge_refuse(ctx, f, p, ANSWER_TOO_BIG, w.hop->mtu - encap_overhead(&w));
-	if (w.hop->how == NEXT_HOP_SEND)
+	if (w.hop->how == NEXT_HOP_SEND && !w.second)
 		next_hop_apply(ctx, w.hop, f);
 	hops_count(ctx, p);
 	return encap_send(ctx, f, l2_before, p, &w);
@@ -172,6 +173,13 @@ SEC("xdp.frags")
 int edge(struct xdp_md *ctx)
 {
 	return CAPTURED(ctx, edge_judge(ctx));
+}
+
+/* Arriving at the kernel (TC): what edge has noted a copy of is sent twice. */
+SEC("tc")
+int edge_copy(struct __sk_buff *skb)
+{
+	return copy_send(skb);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -134,6 +134,7 @@ func registerAllWords() {
 	registerWords(Rendezvous, Exact, Modulo)
 	registerWords(ByIGP, ByDelay, ByTelemetry)
 	registerWords(OrderByPath, OrderByLoad)
+	registerWords(CopiedAll, CopiedSYN, CopiedData)
 	registerWords(HMACStandard, HMACLinux)
 	registerWords(HMACRequireNone, HMACRequireSRH, HMACRequireAll)
 	registerWords(CheckTCP, CheckHTTP, CheckHTTPS, CheckGRPC, CheckExec)

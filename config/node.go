@@ -127,6 +127,9 @@ type Service struct {
 	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
 	// by which the edge computes the paths of backends that are given none; nil: it does not
 	Way *Way `key:"way" change:"whole"`
+	// packets that go over both paths of the way, to hosts that take the first copy; none: all
+	// go once
+	Copies []Copied `key:"copies" omit:"zero" style:"flow"`
 	// by what a bucket's candidates are in order, behind their sites; none: as its table has them
 	Order []OrderBy `key:"order" omit:"zero" style:"flow"`
 	// without one, UDP is not looked into

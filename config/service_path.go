@@ -40,7 +40,8 @@ func (s *Service) longestPath() int {
 func (s *Service) settle(given func(string) bool) []*Problem {
 	if longest := s.longestWay(); longest > 0 && longest <= MaxPathSIDs && !given("depth") &&
 		s.Policy == PolicyOffer {
-		s.Depth = max(min(s.Depth, srv6.MaxCarrierCSIDs-longest), min(s.Candidates, maxCandidates))
+		s.Depth = max(min(s.Depth, srv6.MaxCarrierCSIDs-longest-s.markSIDs()),
+			min(s.Candidates, maxCandidates))
 	}
 	return nil
 }

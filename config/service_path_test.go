@@ -127,6 +127,10 @@ func TestWays(t *testing.T) {
 	if !n.Edge.HasPaths() || s.Depth != 3 || s.Way.Disjoint != 1 || s.Backends[1].Node != "R2" {
 		t.Errorf("way %+v, depth %d, want room for 3 SIDs", s.Way, s.Depth)
 	}
+	n, err = parse(plain, "carrier", "{disjoint: 2}\n      copies: [syn, data]")
+	if err != nil || n.Edge.Services[0].Depth != 3 || !n.Edge.HasCopies() {
+		t.Errorf("copies: %v, want room for two SIDs and the mark", err)
+	}
 	for _, test := range []struct{ network, encapsulation, way, want string }{
 		{"", "carrier", "{by: delay}", "knows no topology"},
 		{plain, "carrier", "{by: telemetry}", "no controller is named"},
@@ -136,6 +140,15 @@ func TestWays(t *testing.T) {
 		{plain, "carrier", "{disjoint: 3}", "1 to 2"},
 		{plain, "carrier", "{sids: 5}", "1 to 4"},
 		{plain, "srh", "{sids: 2}\n      depth: 6", "take 32 + 96 = 128 bytes"},
+		{plain, "carrier", "{sids: 2}\n      copies: [syn]", "add way: {disjoint: 2}"},
+		{plain, "srh", "{disjoint: 2}\n      copies: [syn]", "no place for the mark"},
+		{plain, "carrier", "{disjoint: 2}\n      copies: [syn, syn]", "syn is given twice"},
+		{plain, "carrier", "{disjoint: 2}\n      copies: [all, syn]", "write all alone"},
+		{plain, "carrier", "{disjoint: 2}\n      copies: [ack]", "write all, syn or data"},
+		{plain, "carrier", "{disjoint: 2}\n      copies: [all]\n      path: [\"fcbb:bb00:a1::\"]",
+			"path of their own have no second one"},
+		{plain, "carrier", "{disjoint: 2}\n      copies: [all]\n      depth: 4",
+			"take 7 identifiers, and an address has room for 6; write depth: 3"},
 		{fmt.Sprintf(network, ", controller: c.sock"), "carrier", "{by: telemetry}",
 			"not an absolute path"},
 	} {

@@ -87,6 +87,7 @@ func (c *checker) services(e *Edge) {
 		c.servicePaths(where, s, e)
 		c.sites(where, s)
 		c.order(where, s)
+		c.copies(where, s, e)
 	}
 }
 

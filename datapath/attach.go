@@ -210,6 +210,8 @@ func Unload(dir string) error {
 	hasLoop := err == nil
 	_, err = os.Stat(filepath.Join(dir, "order_port"))
 	hasOrder := err == nil
+	_, err = os.Stat(filepath.Join(dir, "tables"))
+	isEdge := err == nil
 	err = nil
 	if err := releaseOthers(dir, nil); err != nil {
 		return err
@@ -222,6 +224,9 @@ func Unload(dir string) error {
 	}
 	if hasOrder {
 		err = errors.Join(err, removeLoop(orderLoop))
+	}
+	if isEdge {
+		err = errors.Join(err, removeLoop(copiesLoop))
 	}
 	return err
 }

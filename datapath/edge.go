@@ -65,6 +65,7 @@ type EdgeConfig struct {
 	Former     FormerFlows
 	Capacity   Capacity
 	Paths      bool // some service has paths to its backends
+	Copies     bool // some service sends packets over two of them
 	Interfaces []EdgeInterface
 }
 
@@ -94,7 +95,10 @@ type Edge struct {
 	quic     map[uint32]quicTables // by the service's index
 	limited  map[uint32]bool       // likewise: new connections
 	paths    map[uint32]bool       // likewise: has some
+	copies   map[uint32]Copies     // likewise
 	former   map[uint32]int        // likewise: buckets of the former table
+	copier   *ebpf.Program         // sends the second copies; nil: there are none
+	loop     loop                  // through which they go
 }
 
 // edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow
@@ -113,7 +117,13 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 		collection: c, config: config, programs: map[Side]*ebpf.Program{},
 		chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
 		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
-		former: map[uint32]int{}, paths: map[uint32]bool{},
+		former: map[uint32]int{}, paths: map[uint32]bool{}, copies: map[uint32]Copies{},
+	}
+	if config.Copies {
+		if e.loop, err = openLoop(copiesLoop); err != nil {
+			e.close()
+			return nil, err
+		}
 	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
@@ -137,6 +147,9 @@ func (e *Edge) loadSide(side Side) error {
 		return err
 	}
 	e.programs[side] = programs["edge"]
+	if e.config.Copies {
+		e.copier = programs["edge_copy"]
+	}
 	return nil
 }
 
@@ -167,6 +180,12 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["has_paths"].Set(e.config.Paths); err != nil {
 		return nil, err
 	}
+	if !e.config.Copies {
+		delete(spec.Programs, "edge_copy")
+	}
+	if err := spec.Variables["copy_loop"].Set(e.loop.ofCopies()); err != nil {
+		return nil, err
+	}
 	spec.Maps["tables"].InnerMap = tableSpec(1)
 	spec.Maps["paths"].InnerMap = servicePathSpec(1)
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
@@ -195,12 +214,13 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 
 // SetService points a service's packets at the chains and counters of index, from 0 to
 // MaxServices-1, whose table has so many buckets, and brings into force what [Edge.SetQUIC],
-// [Edge.SetPaths], [Edge.LimitNewConnections] and [Edge.SetFormerChains] say about that index.
+// [Edge.SetPaths], [Edge.SetCopies], [Edge.LimitNewConnections] and [Edge.SetFormerChains] say about
+// that index.
 func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	s := service{
 		Index: index, Buckets: uint32(buckets), FormerBuckets: uint32(e.former[index]),
 		QUIC: truth(len(e.quic[index].configs) > 0), Limited: uint8(truth(e.limited[index])),
-		Paths: uint8(truth(e.paths[index])),
+		Paths: uint8(truth(e.paths[index])) | e.copies[index].bits(),
 	}
 	if err := e.maps["services"].Put(key.key(), s); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
@@ -273,12 +293,20 @@ func (e *Edge) Commit() ([]Attachment, error) {
 	}
 	var places []place
 	for _, i := range e.config.Interfaces {
+		if e.copier != nil {
+			places = append(places, place{name: "edge_copy", program: e.copier, on: i.Name,
+				kind: onArriving})
+		}
 		places = append(places, place{
 			name: "edge", program: e.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side,
 			sends: true,
 		})
 	}
-	return e.commit(places)
+	attached, err := e.commit(places)
+	if err != nil || e.config.Copies {
+		return attached, err
+	}
+	return attached, removeLoop(copiesLoop)
 }
 
 // Close releases the kernel objects; packets are forwarded on.

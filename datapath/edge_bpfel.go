@@ -45,10 +45,12 @@ const (
 	edgeMapSids             = "sids"
 	edgeMapTables           = "tables"
 	edgeProgEdge            = "edge"
+	edgeProgEdgeCopy        = "edge_copy"
 	edgeVarAesTables        = "aes_tables"
 	edgeVarAnswerLimit      = "answer_limit"
 	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
+	edgeVarCopyLoop         = "copy_loop"
 	edgeVarCountersMask     = "counters_mask"
 	edgeVarFlowCache        = "flow_cache"
 	edgeVarFormer           = "former"
@@ -103,7 +105,8 @@ type edgeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeProgramSpecs struct {
-	Edge *ebpf.ProgramSpec `ebpf:"edge"`
+	Edge     *ebpf.ProgramSpec `ebpf:"edge"`
+	EdgeCopy *ebpf.ProgramSpec `ebpf:"edge_copy"`
 }
 
 // edgeMapSpecs contains maps before they are loaded into the kernel.
@@ -148,6 +151,7 @@ type edgeVariableSpecs struct {
 	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
+	CopyLoop         *ebpf.VariableSpec `ebpf:"copy_loop"`
 	CountersMask     *ebpf.VariableSpec `ebpf:"counters_mask"`
 	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
 	Former           *ebpf.VariableSpec `ebpf:"former"`
@@ -251,6 +255,7 @@ type edgeVariables struct {
 	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
+	CopyLoop         *ebpf.Variable `ebpf:"copy_loop"`
 	CountersMask     *ebpf.Variable `ebpf:"counters_mask"`
 	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
 	Former           *ebpf.Variable `ebpf:"former"`
@@ -267,12 +272,14 @@ type edgeVariables struct {
 //
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgePrograms struct {
-	Edge *ebpf.Program `ebpf:"edge"`
+	Edge     *ebpf.Program `ebpf:"edge"`
+	EdgeCopy *ebpf.Program `ebpf:"edge_copy"`
 }
 
 func (p *edgePrograms) Close() error {
 	return _EdgeClose(
 		p.Edge,
+		p.EdgeCopy,
 	)
 }
 

@@ -93,10 +93,16 @@ var edgePaths = map[uint32]map[uint16][][]uint16{
 	0: {backendNear: {{backendFar}, {backendNear2, backendFar, backendNarrow}},
 		backendFar:        {{backendNear2, backendNarrow}},
 		backendUnresolved: {{backendBlackhole, backendNear, backendFar}, {backendFar}}},
-	2: {backendNear: {{backendFar}}},
+	2: {backendNear: {{backendFar}}, backendFar: {{}, {backendNear2}},
+		backendNear2: {{backendFar, backendNarrow}, {backendNear}}},
 	3: {backendNear: {{backendNear2}}, backendFar: {{backendNarrow, backendNear}}},
 	4: {backendNear: {{backendNear2, backendNarrow, backendFar, backendUnresolved}}},
 	6: {backendNear: {{backendFar}}, backendNear2: {{backendNarrow, backendFar, backendNear}}},
+}
+
+// edgeCopies are of services with and without two paths.
+var edgeCopies = map[uint32]Copies{
+	0: {SYN: true}, 1: {All: true}, 2: {All: true}, 3: {SYN: true, Data: true}, 4: {Data: true},
 }
 
 // quicCodecs are those of the shared configurations.
@@ -226,8 +232,14 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 			return edgePaths[service][backend]
 		}
 	}
+	if config.Copies {
+		twin.Copies = func(service uint32) model.Copies { return model.Copies(edgeCopies[service]) }
+	}
 	for i, key := range edgeServices {
 		must(t, program.SetPaths(uint32(i), edgePaths[uint32(i)]))
+		if config.Copies {
+			program.SetCopies(uint32(i), edgeCopies[uint32(i)])
+		}
 		program.limited[uint32(i)] = i == limitedService
 		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
@@ -297,6 +309,7 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 				config.Encapsulation, config.Interfaces[0].Side, config.Locators = encapsulation,
 					side, locators
 				config.Paths = side != Mixed // else without, although services say they have some
+				config.Copies = side == External
 				if variants++; locators == nil {
 					config.DSCP = 3 * variants
 				}
@@ -316,7 +329,7 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 	}
 	generator := edgeGenerator(t, seed, config)
 	run := newRunner(edges.program.programs[config.Interfaces[0].Side], w.near)
-	reasons, forwarded, owned, led := tally{}, 0, 0, 0
+	reasons, forwarded, owned, led, copied := tally{}, 0, 0, 0, 0
 	for i := range count {
 		frame := generator.Next()
 		if len(frame) < 14 {
@@ -329,6 +342,9 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 			forwarded++
 			led += min(len(want.Path), 1)
 		}
+		if want.Copy.IsValid() {
+			copied++
+		}
 		if len(want.Chain) == 1 && quicServices[edges.model.Services[want.Service]] != nil {
 			owned++
 		}
@@ -339,6 +355,9 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 	if owned < count/200 {
 		t.Errorf("%s: only %d of %d frames went to one backend of a QUIC service: the generator "+
 			"misses", name, owned, count)
+	}
+	if few := copied < count/500; few && config.Copies && config.Encapsulation == Carrier {
+		t.Errorf("%s: only %d of %d frames were copied: the generator misses", name, copied, count)
 	}
 	if led < count/50 && config.Paths {
 		t.Errorf("%s: only %d of %d frames were led by a path: the generator misses", name, led,

@@ -18,7 +18,7 @@ var fuzzedPrograms = map[string]func(*testing.F){
 	"cflb": FuzzCFLB, "cflb_hash": FuzzCFLBHash,
 	"path_connect4": FuzzPathConnect, "path_connect6": FuzzPathConnect,
 	"path_label": FuzzPathLabel, "path_sendmsg6": FuzzPathLabel,
-	"edge":    FuzzEdgeClients,
+	"edge": FuzzEdgeClients, "edge_copy": FuzzCopy,
 	"headend": FuzzHeadend, "headend_divert": FuzzDivert,
 	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,
 	"merge": FuzzMerge, "merge_mark": FuzzMark,
@@ -99,6 +99,25 @@ func FuzzMark(f *testing.F) {
 		want := binary.NativeEndian.Uint32(frame)
 		if mark, _ := runMark(t, noted["merge_mark"], uint32(told), frame); mark != want {
 			t.Errorf("mark %#x, the note is %#x", mark, want)
+		}
+	})
+}
+
+// FuzzCopy gives what sends copies frames without a note: none is changed.
+func FuzzCopy(f *testing.F) {
+	w := newWorld(f)
+	config := edgeConfig(f)
+	config.Copies = true
+	edge, err := OpenEdge(w.dir, config)
+	must(f, err)
+	f.Cleanup(edge.Close)
+	seed(f, 0, steerGenerator(6).Next)
+	f.Fuzz(func(t *testing.T, told uint8, frame []byte) {
+		if !isFrame(frame) {
+			return
+		}
+		if mark, ok := runMark(t, edge.copier, uint32(told), frame); ok && mark != uint32(told) {
+			t.Errorf("mark %#x became %#x\nframe %x", told, mark, frame)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 // meet XDP, and so does each copy of a packet.
 const (
 	loopOuter   = "srv6loop"
+	copiesLoop  = "srv6copy" // of an edge
 	loopInner   = loopOuter + innerSuffix
 	innerSuffix = "-in"
 
@@ -57,6 +58,13 @@ func (h *Headend) LoopDrops() (uint64, error) {
 type loop struct {
 	outer, inner int
 	address      net.HardwareAddr
+}
+
+// ofCopies is the loop as the edge's programs read it.
+func (l loop) ofCopies() (c copyLoop) {
+	c.Outer = uint32(l.outer)
+	copy(c.Address[:], l.address)
+	return c
 }
 
 // openLoop returns a loop, which is made if there is none of this name.

@@ -72,6 +72,7 @@ func putPaths(inner *ebpf.Map, id uint16, paths [][]uint16) error {
 	}
 	for choice := range MaxServicePaths {
 		entry, err := servicePathOf(paths[choice%len(paths)])
+		entry.Paths = uint32(len(paths))
 		if err == nil {
 			err = inner.Put(uint32(MaxServicePaths*int(id)+choice), entry)
 		}
@@ -81,6 +82,23 @@ func putPaths(inner *ebpf.Map, id uint16, paths [][]uint16) error {
 	}
 	return nil
 }
+
+// Copies are the packets of a service that go over both paths of backends that have two, to hosts
+// that take the first copy (enum service_path_bits).
+type Copies struct {
+	All  bool
+	SYN  bool // of TCP that open a connection
+	Data bool // of TCP with payload
+}
+
+// bits are what the program reads of a service's paths.
+func (c Copies) bits() uint8 {
+	return uint8(truth(c.All)<<1 | truth(c.SYN)<<2 | truth(c.Data)<<3)
+}
+
+// SetCopies says which packets of the service of index go over two paths, from the next
+// [Edge.SetService] on. The configuration has to say that there are copies.
+func (e *Edge) SetCopies(index uint32, copies Copies) { e.copies[index] = copies }
 
 // servicePathOf is a path as the program reads it.
 func servicePathOf(sids []uint16) (entry servicePath, err error) {

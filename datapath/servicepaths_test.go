@@ -183,7 +183,7 @@ func TestSetPaths(t *testing.T) {
 	must(t, e.maps["paths"].Lookup(uint32(3), &paths))
 	t.Cleanup(func() { paths.Close() })
 	must(t, paths.Lookup(uint32(2*9+1), &got))
-	if want := (servicePath{IDs: [pathMaxSIDs][2]byte{{0, 1}}, Length: 1}); got != want {
+	if want := (servicePath{IDs: [pathMaxSIDs][2]byte{{0, 1}}, Length: 1, Paths: 1}); got != want {
 		t.Errorf("path %v, want %v", got, want)
 	}
 	must(t, e.SetChains(3, testPool(t, testBuckets, 1, 1)))

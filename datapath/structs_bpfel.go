@@ -129,6 +129,13 @@ type chain struct {
 	Shadow     [2]byte // for End.SHADOW: the owner before the latest change; 0: none
 }
 
+// copyLoop is struct copy_loop. Of the loop: where copies go in, and the address of the end where they come out.
+type copyLoop struct {
+	Outer    uint32 // interface index
+	Address  [6]uint8
+	Reserved [2]uint8
+}
+
 // domain is struct domain. The SR domain, in the settings of every program. What a program has no use for is 0.
 type domain struct {
 	Secret         [16]byte // of the flow hash
@@ -359,9 +366,9 @@ type orderNote struct {
 
 // servicePath is struct path
 type servicePath struct {
-	IDs      [4][2]byte // 0 behind the last
-	Length   uint32     // 0: the backend has none
-	Reserved uint32
+	IDs    [4][2]byte // 0 behind the last
+	Length uint32     // 0: the backend has none
+	Paths  uint32     // of the backend: how many, this one included
 }
 
 // pathCounters is struct path_counters. What came by one path. The delay is from the TLV's timestamp to here, in us, by the two machines' clocks.
@@ -507,7 +514,7 @@ type service struct {
 	FormerBuckets uint32 // edge: of the former table; 0: there is none
 	QUIC          uint16 // UDP that is QUIC
 	Limited       uint8  // edge: how many new connections it may get
-	Paths         uint8  // edge: some of its backends have a path
+	Paths         uint8  // edge: enum service_path_bits
 }
 
 // serviceCounters is struct service_counters. What was forwarded for a service.

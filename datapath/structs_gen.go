@@ -24,8 +24,8 @@ import (
 // roots are the structures that package datapath uses, with what they contain.
 const roots = `
 accept_policy accept_state aes_key aes_tables backend_counters capture cflb_group cflb_route4
-cflb_route6 cflb_settings chain edge_outer edge_settings flow_cache_settings flow_key flow_path
-flow_set former headend_settings hmac_key host_settings host_signals host_traffic
+cflb_route6 cflb_settings chain copy_loop edge_outer edge_settings flow_cache_settings flow_key
+flow_path flow_set former headend_settings hmac_key host_settings host_signals host_traffic
 instance_counters member member_key merge_settings new_connections next_hop_set openings
 order_note path path_rule path_settings policy_traffic quic_config quic_server recovery_settings
 recovery_slot rule sequence service service_counters service_key stray_settings stray_sid

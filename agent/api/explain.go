@@ -51,6 +51,8 @@ type Explanation struct {
 	OfferedTo []string `json:"offeredTo,omitempty"`
 	// edge: the SIDs that the outer header names, in the order of travel: path, then backends
 	Header []HeaderSID `json:"header,omitempty"`
+	// edge: the second copy of the packet, on another path; nil: it goes once
+	OtherCopy *OtherCopy `json:"otherCopy,omitempty"`
 	// edge: how it came to the path, where the service wants a way
 	Way *Way `json:"way,omitempty"`
 	// edge: what the flow cache did: hit, miss, stale, stored or why it refused
@@ -82,10 +84,17 @@ type Explanation struct {
 type HeaderSID struct {
 	Bytes   string     `json:"bytes"` // by which it stands there, in hexadecimal: 2 or 16
 	SID     netip.Addr `json:"sid"`
-	Role    string     `json:"role"` // path or backend
+	Role    string     `json:"role"` // path, backend or mark, which is no SID
 	Backend string     `json:"backend,omitempty"`
 	Name    string     `json:"name,omitempty"` // of a path's router or link, in the topology
 	Does    string     `json:"does"`           // what its node will do with the packet
+}
+
+// OtherCopy is the second copy of a packet that an edge sends over two paths.
+type OtherCopy struct {
+	Header []HeaderSID `json:"header"` // as that of the first
+	Links  []string    `json:"links,omitempty"`
+	Cost   int64       `json:"cost"` // of its path, see [Way]
 }
 
 // Way is what is wanted of the way between an edge and a backend, and what it is.
@@ -95,6 +104,8 @@ type Way struct {
 	Node  string           `json:"node"`            // that the backend is behind
 	Links []string         `json:"links,omitempty"` // of the flow's path; none: routing's own way
 	Paths int              `json:"paths"`           // that flows to the backend are spread over
+	// the packet takes both paths, the first copy this one
+	Copied bool `json:"copied,omitempty"`
 	// of the flow's path, of the best one there is, and of routing's own, in the unit of what is
 	// least: IGP metric, the topology's unit of delay, or 10,000 times the congestion and 1 a link
 	Cost       int64   `json:"cost"`

@@ -205,7 +205,7 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		LastOffer:     n.Edge.Shadow.LastOffer,
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
 			Entries: n.Edge.FlowCache.Entries},
-		Paths: n.Edge.HasPaths(),
+		Paths: n.Edge.HasPaths(), Copies: n.Edge.HasCopies(),
 	}
 	c.Capacity = CapacityOf(n.Edge)
 	for _, i := range n.Edge.Interfaces {
@@ -436,6 +436,8 @@ func (e *Role) fillService(s, before *Service) error {
 			return err
 		}
 	}
+	e.Program.SetCopies(s.Index, s.copied())
+	led = led || before != nil && before.copied() != s.copied()
 	same := !led && before != nil && before.Generation == s.Generation && before.former == s.former
 	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs,
 		s.QUIC.Configs, config.QUIC.Equal) {

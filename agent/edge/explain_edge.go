@@ -72,6 +72,9 @@ func (e *Role) twin(n *config.Node) *model.Edge {
 	m.Chains = func(service, bucket uint32) pool.Chain {
 		return e.Services[service].Generation.Chain(int(bucket))
 	}
+	m.Copies = func(service uint32) model.Copies {
+		return model.Copies(e.Services[service].copied())
+	}
 	m.Paths = func(service uint32, backend uint16) [][]uint16 {
 		return e.Services[service].Paths.to[backend]
 	}
@@ -127,8 +130,9 @@ func (e *Room) accountOf(twin *model.Edge, at int, told *api.Explanation, frame 
 	trace := e.traceOf(s, *told.Flow, r.Hash)
 	told.Service, told.Trace, told.FlowCache = s.Name, &trace, r.Cache.String()
 	told.Header = e.headerOf(s, r.Path, r.Chain)
+	told.OtherCopy = e.copiesOf(s, &told.Header, r)
 	if len(r.Chain) > 0 {
-		told.Way = e.wayView(s, r.Chain[0], r.Hash)
+		told.Way = e.wayView(s, r.Chain[0], r.Hash, told.OtherCopy != nil)
 	}
 	for _, id := range r.Chain {
 		told.OfferedTo = append(told.OfferedTo, e.place(s, pool.Place{ID: id}).Backend)

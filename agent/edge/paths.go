@@ -10,8 +10,10 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/state"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/datapath/model"
 	"sextant/lb/pool"
+	"sextant/packet/srv6"
 )
 
 // paths are those to the backends of a service, by ids as the program knows SIDs. The zero value:
@@ -76,6 +78,13 @@ func (e *Role) setPaths(s *Service) error {
 	return e.Program.SetPaths(s.Index, s.Paths.to)
 }
 
+// copied are the packets of the service that go over two paths.
+func (s *Service) copied() datapath.Copies {
+	return datapath.Copies{All: slices.Contains(s.Copies, config.CopiedAll),
+		SYN:  slices.Contains(s.Copies, config.CopiedSYN),
+		Data: slices.Contains(s.Copies, config.CopiedData)}
+}
+
 // refreshPaths brings the paths of a running service up to date, whose backends are those of next.
 func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Backend) error {
 	p, err := e.pathsOf(next, s.way, members, e.Node)
@@ -87,6 +96,37 @@ func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Bac
 		return err
 	}
 	return e.Runs.Program.SetService(s.Key, s.Index, s.Buckets)
+}
+
+// copiesOf tells of the second copy of a packet, and marks the header of the first; nil: it goes
+// once.
+func (e *Room) copiesOf(s *Service, header *[]api.HeaderSID, r model.Result) *api.OtherCopy {
+	if !r.Copy.IsValid() {
+		return nil
+	}
+	other := &api.OtherCopy{Header: e.headerOf(s, s.Paths.to[r.Chain[0]][1], r.Chain)}
+	*header = append(*header, markOf(0, "first"))
+	other.Header = append(other.Header, markOf(1, "second"))
+	if s.way != nil {
+		for i, m := range s.Members {
+			a := s.way.answers[s.way.nodes[s.Backends[i].SID]]
+			if m.ID != r.Chain[0] || len(a.Paths) < srv6.Copies {
+				continue
+			}
+			other.Cost = a.Paths[1].Cost
+			for _, l := range a.Paths[1].Links {
+				other.Links = append(other.Links, l.String())
+			}
+		}
+	}
+	return other
+}
+
+// markOf is the mark of a copy as a part of the header.
+func markOf(n int, which string) api.HeaderSID {
+	return api.HeaderSID{Bytes: srv6.CopyMark(n).String(), Role: "mark",
+		Does: "says that this is the " + which + " of two copies; of these the one that comes " +
+			"first is offered, and the other one follows it or is dropped"}
 }
 
 // headerOf tells which SIDs the outer header of a packet names, in the order of travel.

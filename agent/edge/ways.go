@@ -375,13 +375,13 @@ func (e *Room) wayWarnings() (list []string) {
 }
 
 // wayView says how a flow came to its path to a backend; nil if the service wants no way, or the
-// backend has a path of its own, which goes before.
-func (e *Room) wayView(s *Service, backend uint16, hash uint64) *api.Way {
+// backend has a path of its own, which goes before. copied: the packet takes both paths.
+func (e *Room) wayView(s *Service, backend uint16, hash uint64, copied bool) *api.Way {
 	if s.way == nil {
 		return nil
 	}
 	w := s.way
-	v := &api.Way{By: w.want.By, Avoid: w.want.Avoid, Problem: w.short(),
+	v := &api.Way{By: w.want.By, Avoid: w.want.Avoid, Problem: w.short(), Copied: copied,
 		AgeSeconds: w.age().Seconds()}
 	for i, m := range s.Members {
 		if m.ID != backend {
@@ -394,7 +394,10 @@ func (e *Room) wayView(s *Service, backend uint16, hash uint64) *api.Way {
 		a := w.answers[v.Node]
 		v.Least, v.Own, v.Paths, v.Cost = a.Least, a.Own, len(a.Paths), a.Own
 		if len(a.Paths) > 0 {
-			p := model.PathOfFlow(a.Paths, hash)
+			p := a.Paths[0] // of the first copy
+			if !copied {
+				p = model.PathOfFlow(a.Paths, hash)
+			}
 			v.Cost = p.Cost
 			for _, l := range p.Links {
 				v.Links = append(v.Links, l.String())

@@ -128,10 +128,10 @@ func TestGivenPathHasNoWay(t *testing.T) {
 	s.way = e.computeWay(&s.Service, nil, n, read(t, square(t, "")))
 	s.Members = []pool.Backend{{ID: 1}, {ID: 2}, {ID: 3}}
 	s.Backends[0].Path = []netip.Addr{netip.MustParseAddr("fcbb:bb00:3::")}
-	if w := e.wayView(&s, 1, 0); w != nil {
+	if w := e.wayView(&s, 1, 0, false); w != nil {
 		t.Errorf("web1 has a path of its own, and %+v", w)
 	}
-	if w := e.wayView(&s, 2, 0); w == nil || w.Node != "left" || w.Cost != 1 {
+	if w := e.wayView(&s, 2, 0, false); w == nil || w.Node != "left" || w.Cost != 1 {
 		t.Errorf("to web2: %+v", w)
 	}
 }

@@ -30,6 +30,9 @@ func Why(e *api.Explanation) string {
 		return hostWhy(e)
 	}
 	text := sentWhy(e)
+	if e.OtherCopy != nil {
+		return text + "; twice, over two paths, by way of the kernel"
+	}
 	if e.Verdict == model.HandToKernel.String() {
 		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its " +
 			"interface runs no native XDP program here"

@@ -31,7 +31,7 @@ enum outcome {
 				     Packet Too Big */
 	OUTCOME_TRANSLATED, /* a Packet Too Big of the SR domain, given to the kernel as one for the
 			       client */
-	OUTCOME_COPIED, /* numbered, and sent along several segment lists */
+	OUTCOME_COPIED, /* sent along several paths at once */
 	OUTCOME_LEARNED, /* a SYN-ACK that a host sent by way of the edge, given to the kernel to be
 			    routed */
 	OUTCOME_COUNT,

@@ -7,6 +7,7 @@
 
 #include "chain.h"
 #include "edge.h"
+#include "edge_copies.h"
 #include "flowcache.h"
 #include "fragment.h"
 #include "hmac.h"
@@ -137,8 +138,10 @@ struct encap {
 	const struct service *service;
 	struct chain *chain;
 	const struct path *path; /* to the chain's first, 0: routing's own */
+	const struct path *second; /* of the other copy; 0: the packet goes once */
 	__u32 visits;
-	bool plain; /* a constant: two carriers are not for it */
+	bool plain; /* a constant: two carriers and copies are not for it */
+	bool copies; /* are wanted */
 	__u32 segments; /* in the SRH */
 	__u32 cache_event; /* to be counted */
 	__u64 hash;
@@ -176,6 +179,19 @@ static __always_inline bool syn_admit(const struct packet *p, const struct servi
 	       syn_limit_take(service->index);
 }
 
+/* Finds the two paths of copies. They must be different ones, and leave room for the mark. */
+static __always_inline void copies_begin(struct encap *w)
+{
+	const struct path *first = path_at(w->service, w->chain, 0),
+			  *second = path_at(w->service, w->chain, 1);
+
+	if (!first || !second || first->paths < COPIES_MAX ||
+	    first->length + w->visits >= CHAIN_MAX || second->length + w->visits >= CHAIN_MAX)
+		return;
+	w->path = first;
+	w->second = second;
+}
+
 /* Finds the path and the first destination of the outer header. Returns whether the chain has one,
  * and one carrier holds all of a plain packet's. */
 static __always_inline bool encap_begin(struct encap *w)
@@ -184,8 +200,11 @@ static __always_inline bool encap_begin(struct encap *w)
 
 	if (!w->visits || w->visits > CHAIN_MAX || !w->chain->length)
 		return false;
-	w->path = path_find(w->service, w->chain, w->hash, w->visits,
-			    w->plain || !carrier ? CHAIN_MAX : PATH_MAX_SIDS + CHAIN_MAX);
+	if (has_paths && !w->plain && w->copies && carrier)
+		copies_begin(w);
+	if (!w->second)
+		w->path = path_find(w->service, w->chain, w->hash, w->visits,
+				    w->plain || !carrier ? CHAIN_MAX : PATH_MAX_SIDS + CHAIN_MAX);
 	if (w->plain && !w->path && service_has_paths(w->service))
 		return false; /* one that is longer, perhaps */
 	w->segments = encap_segments(w);
@@ -193,7 +212,9 @@ static __always_inline bool encap_begin(struct encap *w)
 		return path_first_segment(w->path, &w->destination);
 	if (!first_segment(w->encapsulation, w->chain, w->visits, &w->destination))
 		return false;
-	if (w->path && has_two_carriers(w))
+	if (w->second)
+		copy_lead(&w->destination, w->path, 0);
+	else if (w->path && has_two_carriers(w))
 		carrier_of_path(&w->destination, w->path);
 	else if (w->path)
 		carrier_lead(&w->destination, w->path);
@@ -203,7 +224,7 @@ static __always_inline bool encap_begin(struct encap *w)
 /* The id of the first destination, by which its next hop is remembered. */
 static __always_inline __u16 encap_first(const struct encap *w)
 {
-	return bpf_ntohs(w->path ? w->path->ids[0] : w->chain->ids[0]);
+	return bpf_ntohs(path_length(w->path) ? w->path->ids[0] : w->chain->ids[0]);
 }
 
 /* How many bytes longer the packet becomes. */
@@ -258,5 +279,10 @@ static __always_inline int encap_send(struct xdp_md *ctx, struct frame *f, __u32
 	if (reason)
 		return drop(reason);
 	traffic_count(w->service->index, bpf_ntohs(w->chain->ids[0]), p->length);
+	if (w->second) {
+		struct address carrier = carrier_of(w->chain, w->visits);
+
+		return copies_leave(ctx, w->second, carrier.word[0], carrier.word[1]);
+	}
 	return next_hop_leave(ctx, w->hop);
 }

@@ -120,6 +120,12 @@ static __always_inline bool plain_parse(struct xdp_md *ctx, struct packet *p)
 	       plain_transport_parse(transport, end, p->length - sizeof(struct ipv6hdr), p);
 }
 
+/* Offset of the transport header of a packet that plain_parse has found. */
+static __always_inline __u32 plain_transport(const struct packet *p)
+{
+	return ETH_HLEN + (p->flow.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+}
+
 /* Counts a hop of the packet, which plain_parse has found. */
 static __always_inline bool plain_hop_count(struct xdp_md *ctx, const struct packet *p)
 {
@@ -205,7 +211,7 @@ static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation 
 		return NOT_PLAIN;
 	epoch = fib_epoch_now();
 	cached = plain_service(&p, epoch);
-	if (!cached)
+	if (!cached || copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p)))
 		return NOT_PLAIN;
 	w.service = &cached->service;
 	w.hash = flow_hash(&settings.domain.secret, &p.flow);

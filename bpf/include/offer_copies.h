@@ -9,13 +9,9 @@
  */
 #pragma once
 
+#include "copy_mark.h"
 #include "flow.h"
 #include "ip.h"
-#include "srh.h"
-
-/* The last identifier behind the SIDs of a carrier, if it is one of these two, says which copy. */
-#define COPY_MARK 0xfffe
-#define COPIES_MAX 2
 
 #define COPIES_SEEN 65536
 #define COPY_PLACES 8 /* of a set: the oldest makes room */

@@ -18,7 +18,7 @@ const volatile bool has_paths = false;
 struct path {
 	__be16 ids[PATH_MAX_SIDS]; /* 0 behind the last */
 	__u32 length; /* 0: the backend has none */
-	__u32 reserved;
+	__u32 paths; /* of the backend: how many, this one included */
 };
 
 /* As for struct chain. */
@@ -47,23 +47,29 @@ static __always_inline bool service_has_paths(const struct service *service)
 	return has_paths && unlikely(service->paths);
 }
 
+/* One of the paths to the first of a chain; 0: the service has none. */
+static __always_inline const struct path *path_at(const struct service *service,
+						  const struct chain *chain, __u32 choice)
+{
+	__u32 key = service->index;
+	void *all = bpf_map_lookup_elem(&paths, &key);
+
+	if (!all)
+		return 0;
+	key = PATHS_MAX * bpf_ntohs(chain->ids[0]) + choice % PATHS_MAX;
+	return bpf_map_lookup_elem(all, &key);
+}
+
 /* The path of a flow to the first of a chain of which n are visited; 0: it has none, or it makes
  * more than so many SIDs. */
 static __always_inline const struct path *
 path_find(const struct service *service, const struct chain *chain, __u64 hash, __u32 n, __u32 most)
 {
-	struct path *path;
-	__u32 key;
-	void *all;
+	const struct path *path;
 
 	if (!service_has_paths(service))
 		return 0;
-	key = service->index;
-	all = bpf_map_lookup_elem(&paths, &key);
-	if (!all)
-		return 0;
-	key = PATHS_MAX * bpf_ntohs(chain->ids[0]) + (hash >> PATH_CHOICE_SHIFT) % PATHS_MAX;
-	path = bpf_map_lookup_elem(all, &key);
+	path = path_at(service, chain, hash >> PATH_CHOICE_SHIFT);
 	if (!path || !path->length || path->length > PATH_MAX_SIDS || path->length + n > most)
 		return 0;
 	return path;

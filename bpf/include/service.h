@@ -21,8 +21,18 @@ struct service {
 	__u32 former_buckets; /* edge: of the former table; 0: there is none */
 	__u16 quic; /* UDP that is QUIC */
 	__u8 limited; /* edge: how many new connections it may get */
-	__u8 paths; /* edge: some of its backends have a path */
+	__u8 paths; /* edge: enum service_path_bits */
 };
+
+/* Bits of a service: whether some of its backends have a path, and which packets go over two. */
+enum service_path_bits {
+	SERVICE_PATHS = 1,
+	SERVICE_COPIES_ALL = 2,
+	SERVICE_COPIES_SYN = 4, /* of TCP that open a connection */
+	SERVICE_COPIES_DATA = 8, /* of TCP with payload */
+};
+
+#define SERVICE_COPIES (SERVICE_COPIES_ALL | SERVICE_COPIES_SYN | SERVICE_COPIES_DATA)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

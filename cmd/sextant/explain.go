@@ -316,6 +316,10 @@ func flowProse(list []api.Explanation, wide bool) string {
 				line("  then", "%s: %s", sidName(h), h.Does)
 			}
 		}
+		if c := e.OtherCopy; c != nil {
+			line("  second copy", "%s, cost %d", strings.Join(c.Links, " "), c.Cost)
+			line("  its header", "%s", headerText(c.Header))
+		}
 		if e.NextHop != nil {
 			line("  next hop", "%s, by %s", e.NextHop.Destination, orDash(e.NextHop.Interface))
 		}
@@ -343,7 +347,10 @@ func wayText(w *api.Way) string {
 		text += fmt.Sprintf(": routing's own, cost %d", w.Cost)
 	}
 	text += fmt.Sprintf(" (best %d, routing's own %d)", w.Least, w.Own)
-	if w.Paths > 1 {
+	switch {
+	case w.Copied:
+		text += ", and a second copy over the other path"
+	case w.Paths > 1:
 		text += fmt.Sprintf(", one of %d paths over which flows are spread", w.Paths)
 	}
 	text += fmt.Sprintf("; computed %.0f s ago", w.AgeSeconds)

@@ -47,6 +47,9 @@ type Edge struct {
 	// none for routing's own way; nil: all take that. Of several the flow's hash chooses.
 	Paths func(service uint32, backend uint16) [][]uint16
 
+	// Copies are the packets of a service that go over both of two paths; nil: none.
+	Copies func(service uint32) Copies
+
 	Former *FormerFlows // connections from before another secret or table; nil: none are known
 
 	config.EdgeOuter
@@ -180,13 +183,18 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	chain := e.Former.join(service, r.Flow, e.Chains(service, r.Bucket))
 	r.Chain = e.offered(service, e.cached(&r, chain, p), p)
 	r.Path = e.waypoints(service, r.Hash, r.Chain)
+	e.copy(&r, f, p, service)
 	path, ok := e.path(r.Path, r.Chain)
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
+	if r.Copy.IsValid() {
+		path.destination = mark(path.destination, 0)
+	}
 	path.source = e.outerSource(p)
 	hop := e.nextHop(&r, &path)
 	if hop.Status != NextHopNoRoute && hop.MTU > 0 && path.headerLength()+p.end-p.start > hop.MTU {
+		r.Copy = netip.Addr{}
 		return e.tooBig(r, f, p, ingress, hop.MTU-path.headerLength())
 	}
 	return e.send(r, f, p, ingress, &path, hop, e.hopLimit())
@@ -200,6 +208,9 @@ func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, h
 	verdict, reason := out.verdict(hop, own)
 	if verdict == Drop {
 		return r.drop(reason)
+	}
+	if r.Copy.IsValid() {
+		verdict = HandToKernel // which sends both
 	}
 	r.Verdict = verdict
 	if verdict != HandToKernel {

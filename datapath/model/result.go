@@ -33,6 +33,9 @@ type Result struct {
 	Chain   []uint16   // edge: ids of the backends to which the packet is offered, in order
 	Path    []uint16   // edge: ids of the SIDs that it visits before those
 
+	// edge: where a second copy goes, over the other path; the zero Addr: the packet goes once
+	Copy netip.Addr
+
 	Cache  CacheEvent // edge: what the flow cache did
 	Answer Answer     // edge: what it says itself, instead of forwarding
 

@@ -80,6 +80,11 @@ var Soak []byte
 //go:embed protect.yaml
 var Protect []byte
 
+// Copies is a lab of two paths to two servers, which lose one packet in a hundred.
+//
+//go:embed copies.yaml
+var Copies []byte
+
 // Sites is a lab of two sites with an edge, four servers and two links each.
 //
 //go:embed sites.yaml

@@ -3,4 +3,4 @@ package together
 import "sextant/experiment"
 
 // All lists the experiments.
-func All() []experiment.Experiment { return []experiment.Experiment{fabric, twoSites} }
+func All() []experiment.Experiment { return []experiment.Experiment{fabric, twoSites, lossyPaths} }

@@ -28,6 +28,8 @@ type ways struct {
 	problem string              // why it can't be read
 	weights map[protection.Link]float64
 	silence string             // why the controller tells nothing
+	search  *way.Search        // on the network that was searched last; nil: it has changed
+	on      searched           // what that network was
 	stop    context.CancelFunc // of what follows
 	nudge   chan struct{}      // the topology may have changed
 }
@@ -79,6 +81,25 @@ func (w *serviceWay) short() string {
 
 // age is how long ago the way was computed.
 func (w *serviceWay) age() time.Duration { return time.Since(w.at) }
+
+// searched names a network on which ways are computed.
+type searched struct {
+	known *network.Known
+	block srv6.Block
+	from  string
+}
+
+// searchOn prepares to find paths on a network, once for all services that want a way.
+func (w *ways) searchOn(known *network.Known, n *config.Node) *way.Search {
+	on := searched{known, n.Domain.Block, n.Edge.Network.Node}
+	if w.search == nil || w.on != on {
+		view := known.View(on.block, nil)
+		w.on = on
+		w.search = way.NewSearch(way.Network{View: view.View, Block: view.Block, From: on.from,
+			Weights: w.weights})
+	}
+	return w.search
+}
 
 // end stops what follows the network.
 func (w *ways) end() {
@@ -154,7 +175,7 @@ func (e *Room) congestionTold(weights map[protection.Link]float64, err error) {
 	if maps.Equal(weights, w.weights) {
 		return
 	}
-	w.weights = weights
+	w.weights, w.search = weights, nil
 	e.waysChanged(func(s *config.Way) bool { return s.By == config.ByTelemetry })
 }
 
@@ -251,9 +272,7 @@ func (e *Room) computeWay(s *config.Service, before *serviceWay, n *config.Node,
 		w.problem = "the topology has not been read yet"
 		return w
 	}
-	view := known.View(n.Domain.Block, nil)
-	net := way.Network{View: view.View, Block: view.Block, From: n.Edge.Network.Node,
-		Weights: e.ways.weights}
+	search := e.ways.searchOn(known, n)
 	var nodes []string
 	for _, b := range s.Backends {
 		node, err := nodeOf(known, b)
@@ -269,7 +288,7 @@ func (e *Room) computeWay(s *config.Service, before *serviceWay, n *config.Node,
 	if before != nil && sameWay(before.want, s.Way) {
 		earlier = before.answers
 	}
-	answers, err := net.Compute(intent, nodes, earlier)
+	answers, err := search.Compute(intent, nodes, earlier)
 	if err == nil {
 		err = w.nameAll(answers, n)
 	}

@@ -67,8 +67,26 @@ type Answer struct {
 // the network; that a node has fewer paths than wanted is said in its answer.
 func (n Network) Compute(i Intent, to []string, before map[string]Answer) (map[string]Answer,
 	error) {
-	answers := map[string]Answer{}
-	s, err := n.search(i)
+	return NewSearch(n).Compute(i, to, before)
+}
+
+// Search finds paths on a network for any number of intents, which share what a metric takes. It
+// and the network must not change meanwhile; it is for one goroutine.
+type Search struct {
+	network Network
+	engines map[Metric]*segment.Engine
+}
+
+// NewSearch prepares to find paths on a network.
+func NewSearch(n Network) *Search {
+	return &Search{network: n, engines: map[Metric]*segment.Engine{}}
+}
+
+// Compute is [Network.Compute].
+func (all *Search) Compute(i Intent, to []string, before map[string]Answer) (map[string]Answer,
+	error) {
+	answers, n := map[string]Answer{}, all.network
+	s, err := all.search(i)
 	if i.isRoutings() {
 		for _, name := range to {
 			answers[name] = Answer{}
@@ -121,7 +139,8 @@ type search struct {
 	plan   sidlist.Plan
 }
 
-func (n Network) search(i Intent) (*search, error) {
+func (all *Search) search(i Intent) (*search, error) {
+	n := all.network
 	s := &search{Network: n, intent: i, plan: sidlist.Plan{Graph: n.View.Graph, Block: n.Block}}
 	var ok bool
 	if s.from, ok = n.View.Lookup(n.From); !ok {
@@ -130,11 +149,24 @@ func (n Network) search(i Intent) (*search, error) {
 	if err := s.avoids(); err != nil {
 		return nil, err
 	}
-	costs := n.View
-	costs.Graph = n.View.Graph.WithDelays(func(e topology.Edge) int64 { return n.CostOf(i.By, e) })
 	var err error
-	s.engine, err = segment.New(costs)
+	s.engine, err = all.engine(i.By)
 	return s, err
+}
+
+// engine is the one whose delays are what links cost by a metric.
+func (all *Search) engine(by Metric) (*segment.Engine, error) {
+	if known := all.engines[by]; known != nil {
+		return known, nil
+	}
+	n := all.network
+	costs := n.View
+	costs.Graph = n.View.Graph.WithDelays(func(e topology.Edge) int64 { return n.CostOf(by, e) })
+	made, err := segment.New(costs)
+	if err == nil {
+		all.engines[by] = made
+	}
+	return made, err
 }
 
 func noNode(v topology.View, name string) error {

@@ -107,7 +107,7 @@ func (a *app) commands() []*cobra.Command {
 			a.diffCommand(),
 			a.applyCommand(), a.tokenCommand(), a.contextCommand(), a.doctorCommand(),
 			a.supportBundleCommand()),
-		in(groupState, a.statusCommand(), a.consoleCommand(), a.explainCommand(),
+		in(groupState, a.statusCommand(), a.consoleCommand(), a.explainCommand(), a.traceCommand(),
 			a.serviceCommand(),
 			a.backendCommand(), a.flowCommand(), a.sidCommand(),
 			a.policyCommand(), a.mergeCommand(),

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/agent/api"
+	"sextant/agent/explain"
 	"sextant/config"
 	"sextant/controller/tsharktest"
 )
@@ -78,6 +79,7 @@ func TestCopiesToServers(t *testing.T) {
 	w.node = "in" // it has both links
 	w.copy(config.CopiedAll)
 	w.explainedCopies()
+	w.traced()
 	w.open(20)
 	w.refused()
 	said, left, right, second := w.talk(10)
@@ -124,6 +126,36 @@ func (w *wayLab) lossy(router string, loses bool) {
 	change := map[bool]string{true: "add", false: "del"}[loses]
 	w.on(router, "ip", "-6", "rule", change, "pref", "10", "iif", "in", "to", "fcbb:bb00::/32",
 		"blackhole")
+}
+
+// traced checks that the programs of edge and hosts, one after the other, take a packet once.
+func (w *wayLab) traced() {
+	w.t.Helper()
+	var hosts []explain.Node
+	for i := range w.accepted {
+		hosts = append(hosts, explain.Node{Name: server(i + 1),
+			Ask: w.client(server(i + 1)).Explain})
+	}
+	edge := explain.Node{Name: "edge", Ask: w.client("edge").Explain}
+	list, err := explain.Follow(w.t.Context(), edge, hosts, api.Flow{
+		Source:      netip.MustParseAddrPort("[2001:db8:c::1]:4000"),
+		Destination: netip.MustParseAddrPort(echoAddress), Protocol: config.TCP})
+	must(w.t, err)
+	for _, p := range list {
+		taken, second := 0, 0
+		for _, s := range p.Steps {
+			if s.Explanation != nil && s.Explanation.Outcome == "taken" {
+				taken++
+			}
+			if s.Copy == 2 && s.Explanation != nil && s.Explanation.Reason == "duplicate" {
+				second++
+			}
+		}
+		if taken != 1 || second != 1 {
+			w.t.Errorf("%s: taken %d times, %d second copies dropped: %+v", p.Packet, taken, second,
+				p.Steps)
+		}
+	}
 }
 
 // explainedCopies checks what the edge says of a packet that it sends twice, and that the header of

@@ -204,8 +204,8 @@ func (c *travelling) address(header []api.HeaderSID) error {
 	return nil
 }
 
-// end is what a router on a path does: with RFC 9800's NEXT-C-SID the next identifier of the address,
-// unless there is none; else the next segment (RFC 8986 section 4.1).
+// end is what a router on a path does: with RFC 9800's NEXT-C-SID the next identifier of the
+// address, unless there is none; else the next segment (RFC 8986 section 4.1).
 func (c *travelling) end(compressed bool) {
 	next, id := srv6.Shift(c.destination())
 	if compressed && id != 0 {

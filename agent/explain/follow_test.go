@@ -63,8 +63,8 @@ func header(ids ...string) (list []api.HeaderSID) {
 	return list
 }
 
-// Packets are followed over routers and hosts, as one or two copies, whatever the header; hosts that
-// are likely are asked first, and one that is not known ends it.
+// Packets are followed over routers and hosts, as one or two copies, whatever the header; hosts
+// that are likely are asked first, and one that is not known ends it.
 func TestFollow(t *testing.T) {
 	carrier := func(text string) packettest.Outer {
 		return packettest.To(netip.MustParseAddr(text))

@@ -45,7 +45,8 @@ func (a *app) traceCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.lab, "lab", "", "lab whose nodes are asked")
-	f.StringVar(&flags.edge, "edge", "", "node of the lab that is the edge; the first one by default")
+	f.StringVar(&flags.edge, "edge", "",
+		"node of the lab that is the edge; the first one by default")
 	f.StringSliceVar(&flags.hosts, "hosts", nil, "contexts of hosts, apart by commas")
 	flags.ofFlow(cmd)
 	return cmd

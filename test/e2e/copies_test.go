@@ -172,7 +172,8 @@ func (w *wayLab) explainedCopies() {
 		}
 		other := e.OtherCopy.Header
 		if strings.Join(e.OtherCopy.Links, " ") != "in>right right>out" ||
-			other[0].Name != "right" || e.Header[len(e.Header)-1].Bytes != "fffe" || other[len(other)-1].Bytes != "ffff" {
+			other[0].Name != "right" || e.Header[len(e.Header)-1].Bytes != "fffe" ||
+			other[len(other)-1].Bytes != "ffff" {
 			w.t.Errorf("%s: %+v, %+v", e.Packet, e.Header, e.OtherCopy)
 		}
 		frame, err := hex.DecodeString(e.Frame)

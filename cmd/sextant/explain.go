@@ -16,22 +16,25 @@ import (
 	"sextant/config"
 )
 
-const explainLong = `Say what the data plane does with packets, and why: bucket, chain, the host that gets it, next hop and bytes, or why
-it is dropped.
+const explainLong = `Say what the data plane does with packets, and why: bucket, chain, the host
+that gets it, next hop and bytes, or why it is dropped.
 
-Give a flow, SOURCE and DESTINATION with their ports, or packets from a capture file with -r. The answer comes from the loaded
-program itself, run in the kernel's test mode on the tables that it forwards by, with counters and memories of its own: no packet
-is sent, nothing is counted, no acceptance policy learns. Packets of a file meet these tables one after the other, as if they
-came now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left. A head-end tells the
-policy, its active path and the segment lists, with each copy as it leaves. An egress tells which copy of a packet goes on; a
-flow is explained there for every protected flow, as the copies of its next packet by each path: which of them it takes, a
-head-end's rules say. Beside a router (role strays), a flow is explained for each VRF, at its first SID: what the VRF is asked
-for, whether the connection is here or the packet is a stray, and where the kernel's routes send it from the backup device; the
-rest is left to the kernel, and why.
+Give a flow, SOURCE and DESTINATION with their ports, or packets from a capture file with -r. The
+answer comes from the loaded program itself, run in the kernel's test mode on the tables that it
+forwards by, with counters and memories of its own: no packet is sent, nothing is counted, no
+acceptance policy learns. Packets of a file meet these tables one after the other, as if they came
+now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left.
+A head-end tells the policy, its active path and the segment lists, with each copy as it leaves. An
+egress tells which copy of a packet goes on; a flow is explained there for every protected flow, as
+the copies of its next packet by each path: which of them it takes, a head-end's rules say. Beside a
+router (role strays), a flow is explained for each VRF, at its first SID: what the VRF is asked for,
+whether the connection is here or the packet is a stray, and where the kernel's routes send it from
+the backup device; the rest is left to the kernel, and why.
 
-The chain tells the flow's history: current candidates, then those who owned the flow's bucket before (past, with the time since
-they left), then those who would own it if others were up or down (reserve). With --write, the packets that leave are written to
-a file, which the next node can explain.`
+The chain tells the flow's history: current candidates, then those who owned the flow's bucket
+before (past, with the time since they left), then those who would own it if others were up or down
+(reserve). With --write, the packets that leave are written to a file, which the next node can
+explain.`
 
 // explainFlags are what explain is given besides the flow.
 type explainFlags struct {

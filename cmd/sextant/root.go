@@ -47,7 +47,8 @@ func run(ctx context.Context, e *env) int {
 
 const help = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
-{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{with index .Annotations "see also"}}
+{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{with
+index .Annotations "see also"}}
 See also:
   {{.}}
 {{end}}`

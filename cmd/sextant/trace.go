@@ -13,13 +13,15 @@ import (
 	"sextant/lab"
 )
 
-const traceLong = `Follow a packet that opens a flow, and one that comes later, from the edge to the host that takes them: who serves
-the flow, which way its packets go, and how many copies of them. Each node's own programs decide, run in the kernel's test mode
-on the tables that they forward by: no packet is sent, nothing is counted, no acceptance policy learns. So the opening packet
-says who would accept the flow now, and the later one who has it. What routers do is told from the header.
+const traceLong = `Follow a packet that opens a flow, and one that comes later, from the edge to the
+host that takes them: who serves the flow, which way its packets go, and how many copies of them.
+Each node's own programs decide, run in the kernel's test mode on the tables that they forward by:
+no packet is sent, nothing is counted, no acceptance policy learns. So the opening packet says who
+would accept the flow now, and the later one who has it. What routers do is told from the header.
 
-The edge is that of this machine, of --socket or of --context; the hosts are those of the contexts that --hosts names. In a lab,
---lab names it, and all its nodes are asked. A host is found by its SID.`
+The edge is that of this machine, of --socket or of --context; the hosts are those of the contexts
+that --hosts names. In a lab, --lab names it, and all its nodes are asked. A host is found by its
+SID.`
 
 // traceFlags are what trace is given besides the flow.
 type traceFlags struct {

@@ -23,8 +23,8 @@ func TestFlowsBeginByWeights(t *testing.T) {
 		{"none", 0, false, 0.3, 0.7},
 	} {
 		n := slowSpine(t, 1, 0.1)
-		settings := reroute.Defaults(reroute.Sextant)
-		settings.Metric, settings.Groups = reroute.IGP, c.groups
+		settings := reroute.Defaults(reroute.Sextant).Spreading(c.groups)
+		settings.Metric = reroute.IGP
 		s := begin(t, Config{Network: n, Transport: DefaultTransport(), Seed: 3,
 			Paths: Paths{Scheme: Controlled, Controller: &Controller{Settings: settings,
 				Sample: 0.02, Pause: 100 * Microsecond, ReportDelay: 10 * Millisecond,

@@ -104,8 +104,7 @@ func Defaults(p Policy) Settings {
 		s.Margin, s.Ratio, s.Noise = 0.02, 0.6, 1
 		s.BackoffLeast, s.BackoffMost = 5*time.Millisecond, 10*time.Millisecond
 		s.Herd, s.Settle = 0.02, 20*time.Millisecond
-		s.Sampling, s.Faster, s.Window = 0.02, 0.8, 500*time.Microsecond
-		s.Groups = time.Millisecond
+		s.Sampling, s.Faster, s.Window = 0.02, 0.5, 500*time.Microsecond
 		s.Gain, s.Memory, s.Expiry = 0.25, 5*time.Millisecond, time.Second
 		s.Threshold = 0.2
 	case Clove:
@@ -127,8 +126,21 @@ func (s Settings) Scaled(tau time.Duration) Settings {
 		return s
 	}
 	for _, t := range []*time.Duration{&s.Settle, &s.BackoffLeast, &s.BackoffMost, &s.Memory,
-		&s.Expiry, &s.Window, &s.Groups} {
+		&s.Expiry, &s.Window} {
 		*t = time.Duration(float64(*t) * float64(tau) / float64(DefaultTau))
+	}
+	return s
+}
+
+// spreadFaster is Settings.Faster of Sextant where flows that begin are spread: fewer of them gain
+// by a move, and more of the gains that remain are the noise of estimates.
+const spreadFaster = 0.8
+
+// Spreading returns the parameters where head-ends spread flows that begin by weights, which they
+// learn as often as stated; 0: they do not.
+func (s Settings) Spreading(every time.Duration) Settings {
+	if s.Groups = every; every > 0 && s.Policy == Sextant {
+		s.Faster = spreadFaster
 	}
 	return s
 }

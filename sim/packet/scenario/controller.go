@@ -15,6 +15,7 @@ const (
 	defaultPause        = 100 * time.Microsecond
 	defaultReportDelay  = 100 * time.Microsecond
 	defaultControlDelay = 200 * time.Microsecond
+	groupsPerPause      = 10 // time between weights for flows that begin
 )
 
 // policy is the controller of a scheme that te/reroute knows as a policy: smoothie, as in the
@@ -37,9 +38,11 @@ func (c *Controller) policy(scheme string) (*packet.Controller, error) {
 	settings.Metric = reroute.IGP
 	if policy == reroute.Sextant {
 		settings.Sampling = sample
-	}
-	if c.Groups != nil {
-		settings.Groups = *c.Groups
+		every := groupsPerPause * pause
+		if c.Groups != nil {
+			every = *c.Groups
+		}
+		settings = settings.Spreading(every)
 	}
 	if c.Backoff > 0 {
 		settings.BackoffLeast, settings.BackoffMost = c.Backoff, 2*c.Backoff

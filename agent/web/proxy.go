@@ -11,7 +11,7 @@ import (
 )
 
 // Proxy serves the console, and an API, to one browser of this machine: the one that shows a code,
-// which holds once, and gets a token for it.
+// which can be used once, and gets a token for it.
 type Proxy struct {
 	host  string // as the browser names it
 	token string

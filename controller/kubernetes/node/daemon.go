@@ -67,11 +67,11 @@ func KeepOwn(node string) toolscache.TransformFunc {
 func (d *Daemon) Run(ctx context.Context) error {
 	d.wake, d.tell = make(chan struct{}, 1), make(chan struct{}, 1)
 	d.ready = map[string]Pod{}
-	var err error
-	if d.runners, err = d.leftovers(d.wake); err != nil {
+	if err := d.hello(ctx); err != nil {
 		return err
 	}
-	if err := d.hello(ctx); err != nil {
+	var err error
+	if d.runners, err = d.leftovers(d.wake); err != nil { // with the locator
 		return err
 	}
 	kinds := []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}}

@@ -80,6 +80,7 @@ func TestEtcdTellsThePast(t *testing.T) {
 		"edge2": {"", "", true},
 		"with another secret": {"secret: 00112233445566778899aabbccddeeff",
 			"secret: ff112233445566778899aabbccddeeff", false},
+		"with another flow hash": {"node: with", "flowHash: nh\nnode: with", false},
 		"with other buckets": {"  source: fd00:5e::e1\n",
 			"  source: fd00:5e::e1\n  buckets: 1021\n", false},
 	} {

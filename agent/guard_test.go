@@ -150,7 +150,8 @@ func TestPoliciesThatKeepNone(t *testing.T) {
 // them as they are.
 func TestStartThatEndsConnections(t *testing.T) {
 	for _, pairs := range [][]string{
-		{"  source: fd", "  buckets: 1021\n  source: fd"}, {"ddeeff", "ddeefe"}, {backend5, ""},
+		{"  source: fd", "  buckets: 1021\n  source: fd"}, {"ddeeff", "ddeefe"},
+		{"node:", "flowHash: nh\nnode:"}, {backend5, ""},
 	} {
 		m := newMachine(t)
 		text := guardText()

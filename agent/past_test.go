@@ -108,6 +108,7 @@ func TestPeersTellThePast(t *testing.T) {
 	}{
 		"a peer":                {peer(t, secret, 65537), true},
 		"with another secret":   {peer(t, make([]byte, 16), 65537), false},
+		"with another hash":     {peer(t, signingByNH(t), 65537), false},
 		"with other buckets":    {peer(t, secret, 1021), false},
 		"who does not answer":   {silent, false},
 		"who has no such chain": {netip.MustParseAddrPort(httptestNotFound(t)), false},

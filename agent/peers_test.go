@@ -115,6 +115,7 @@ func TestStrangersGetNoChains(t *testing.T) {
 		"a version alone": {map[string]string{"Sextant-Version": "2"}, 401,
 			"sign the challenge"},
 		"another secret":    {m.signed(make([]byte, 16), webEndpoint, aNonce), 401, "not signed"},
+		"another flow hash": {m.signed(signingByNH(t), webEndpoint, aNonce), 401, "not signed"},
 		"for another place": {elsewhere, 401, "not signed"},
 		"another nonce":     {with("Sextant-Nonce", strings.Repeat("0", 32)), 401, "not signed"},
 		"a nonce of a form of its own": {

@@ -12,9 +12,20 @@ import (
 	"testing"
 
 	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 const clusterSecret = "00112233445566778899aabbccddeeff"
+
+// signingByNH is the secret with which edges of the cluster would sign chains if they hashed flows
+// by NH.
+func signingByNH(t *testing.T) []byte {
+	t.Helper()
+	secret, err := flow.ParseSecret(clusterSecret)
+	must(t, err)
+	secret = flow.ByNH.Signing(secret)
+	return secret[:]
+}
 
 // sign is the signature of docs/howto/operate.md, written a second time: a key for each purpose,
 // and before each field its length.

@@ -123,6 +123,15 @@ static __always_inline __u32 label_of(__u64 hash)
 }
 
 /*
+ * Not inlined, to spare the stack. Not static: behind a call of a static function, Linux 6.1 loses
+ * sight of what its caller keeps, and offer_quic would take packets that have candidates left.
+ */
+__noinline __u64 host_flow_hash(const struct flow *f)
+{
+	return f ? flow_hash(&settings.domain.secret, f) : 0;
+}
+
+/*
  * A first SYN for a service or for the last candidate: SRLB service hunting. Not static, so that
  * the verifier looks at it once, and not for each way in which a packet can have come here.
  */
@@ -152,7 +161,7 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 		if (!accept_learns(service))
 			return true;
 	}
-	hash = flow_hash(&settings.domain.secret, &p->flow);
+	hash = host_flow_hash(&p->flow);
 	difference = (bpf_ntohl(*(__be32 *)ip) & 0xfffff) ^ label_of(hash);
 	if (!(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
 		offer.told = difference >> NOTE_LABEL_SHIFT;
@@ -189,7 +198,7 @@ __noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struc
 	if (!f || !outer || !p)
 		return false;
 	left = outer->argument || segments_left(ctx, outer->srh);
-	hash = flow_hash(&settings.domain.secret, &p->flow);
+	hash = host_flow_hash(&p->flow);
 	if (!quic_is_here(hash, settings.refusal_jiffies)) {
 		if (!quic_opens(ctx, p))
 			return !left;
@@ -369,8 +378,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		fragment_remember(inner);
 	if (has_learners() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
 	    is_first_syn(inner))
-		asker_remember(ctx, frame_l2_length(f),
-			       flow_hash(&settings.domain.secret, &inner->flow), outer->sid,
+		asker_remember(ctx, frame_l2_length(f), host_flow_hash(&inner->flow), outer->sid,
 			       settings.refusal_jiffies);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport,
@@ -493,7 +501,7 @@ static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u
 	int verdict;
 
 	flow_turn(&p->flow);
-	hash = flow_hash(&settings.domain.secret, &p->flow);
+	hash = host_flow_hash(&p->flow);
 	asker = asker_find(skb, hash);
 	if (!asker || !s)
 		return TC_ACT_UNSPEC;

@@ -98,6 +98,7 @@ func init() {
 	register("", ParseWait, time.Duration.String)
 	register("", parseBool, strconv.FormatBool).document = func(v any) any { return v }
 	register("", flow.ParseSecret, func(s flow.Secret) string { return hex.EncodeToString(s[:]) })
+	register("", flow.ParseFunction, flow.Function.String).words = flow.FunctionNames()
 	register("port", ParsePort, FormatPort).document = portDocument
 	register("check", parseCheckPort, FormatPort).document = portDocument
 	registerNumbers()
@@ -175,7 +176,13 @@ func (s *setting) textOf(v reflect.Value) string {
 
 // isWord and isWithin say whether words and bounds permit the value of a scalar.
 func (s *setting) isWord(v reflect.Value) bool {
-	return len(s.words) == 0 || contains(s.words, v.String())
+	if len(s.words) == 0 {
+		return true
+	}
+	if v.Kind() != reflect.String {
+		return contains(s.words, s.codec.text(v.Interface()))
+	}
+	return contains(s.words, v.String())
 }
 
 func (s *setting) isWithin(v reflect.Value) bool {

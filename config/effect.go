@@ -32,6 +32,8 @@ var Consequences = []Consequence{
 		"flows are in other buckets, for formerTime also in the former ones"},
 	{"node", "secret", Moves,
 		"flows are in other buckets with other backends, for formerTime also in the former ones"},
+	{"node", "flowHash", Moves,
+		"flows are in other buckets with other backends, for formerTime also in the former ones"},
 	{"service *", "maxBackends", Moves, "flows are in other buckets, if their number differs"},
 	{"service *", "table", Moves, "others are candidates; policy offer keeps previous owners"},
 	{"service *", "policy", Moves, "ecmp reaches a bucket's owner, shadow also the one before"},

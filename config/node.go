@@ -20,6 +20,8 @@ type Node struct {
 	Secret flow.Secret `key:"secret" omit:"zero" hidden:"yes"`
 	// absolute path of a file that holds the secret; "" when Secret is in the node file
 	SecretFile string `key:"secretFile" omit:"zero"`
+	// how the flow hash is computed, the same on all nodes of the cluster
+	FlowHash flow.Function `key:"flowHash" default:"siphash" omit:"default"`
 	// directory in which run-time changes survive restarts
 	State string `key:"state" default:"/var/lib/sextant"`
 	API   API    `key:"api" present:"always"`

@@ -85,7 +85,7 @@ func cacheAll(t testing.TB, w *world, e *Edge, frame benchFrame, place int) {
 		_, after := run.run(t, octets)
 		at := ethernetHeader + ipv6Destination + 4 + 2*place
 		owner := fromBigEndian([2]byte(after[at:]))
-		hash := testSecret.Hash(flow.Tuple{Src: client, Dst: hostVIPv6, SrcPort: port,
+		hash := testHash(flow.Tuple{Src: client, Dst: hostVIPv6, SrcPort: port,
 			DstPort: hostPort, Protocol: 6})
 		index := uint32(uint64(uint32(hash)) * uint64(e.config.FlowCache.sets()) >> 32)
 		var set flowSet

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"encoding/binary"
+	"flag"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"sextant/lb/acceptance"
 	"sextant/lb/pool"
 	"sextant/linux"
+	"sextant/packet/flow"
 	"sextant/packet/quiclb"
 	"sextant/packet/srv6"
 )
@@ -35,6 +37,8 @@ const (
 
 	portsPerClient = 4096 // 1 << PORTS_LOG2 of bpf/bench.c
 )
+
+var benchFlowHash = flag.String("flowhash", "siphash", "flow hash of the bench's edges")
 
 var (
 	benchClientV6   = netip.MustParseAddr("2001:db8:c1::100") // and 255 more
@@ -165,6 +169,9 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation,
 	t.Helper()
 	config := edgeConfig(t)
 	config.Encapsulation, config.Locators = encapsulation, nil
+	function, err := flow.ParseFunction(*benchFlowHash)
+	must(t, err)
+	config.FlowHash = function
 	for _, change := range changes {
 		change(&config)
 	}

@@ -12,6 +12,7 @@ import (
 // for may be left out.
 type Domain struct {
 	Secret         flow.Secret    // of the flow hash
+	FlowHash       flow.Function  // how it is computed
 	Block          srv6.Block     // of SIDs; the zero value: only this node's own are guarded
 	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4: sources of the domain
@@ -20,10 +21,14 @@ type Domain struct {
 
 func (d Domain) settings() domain {
 	return domain{
-		Secret: d.Secret, Block: prefixOf(d.Block.Prefix()),
+		Secret: secretOf(d.Secret, d.FlowHash), Block: prefixOf(d.Block.Prefix()),
 		Locators:       locators{prefixesOf(d.Locators)},
 		Infrastructure: infrastructure{prefixesOf(d.Infrastructure)}, Source: addressOf(d.Source),
 	}
+}
+
+func secretOf(s flow.Secret, f flow.Function) flowSecret {
+	return flowSecret{Key: s, Function: uint8(f), NH: nhKey(s.NHKey())}
 }
 
 // common returns the bits in which the first 8 bytes of all addresses of the domain agree, as a

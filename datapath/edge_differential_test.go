@@ -13,6 +13,7 @@ import (
 	"sextant/datapath/packetgen"
 	"sextant/datapath/packettest"
 	"sextant/lb/pool"
+	"sextant/packet/flow"
 	"sextant/packet/quiclb"
 	"sextant/packet/srv6"
 )
@@ -202,6 +203,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		VIPs:           map[netip.Addr]struct{}{},
 		Buckets:        func(service uint32) uint32 { return uint32(bucketsOf(int(service))) },
 		Secret:         config.Secret,
+		FlowHash:       config.FlowHash,
 		Chains: func(service, bucket uint32) pool.Chain {
 			return pools[service].Chain(
 				int(bucket))
@@ -310,6 +312,7 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 					side, locators
 				config.Paths = side != Mixed // else without, although services say they have some
 				config.Copies = side == External
+				config.FlowHash = flow.Function(variants / 2 % 2)
 				if variants++; locators == nil {
 					config.DSCP = 3 * variants
 				}

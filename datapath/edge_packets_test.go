@@ -147,7 +147,7 @@ func TestEdgeLabelZero(t *testing.T) {
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 1, 9)
 	packet := packettest.Web4("S")
-	for i := uint32(0); testSecret.Hash(packet.Flow())&0xfffff != 0; i++ {
+	for i := uint32(0); testHash(packet.Flow())&0xfffff != 0; i++ {
 		packet.SrcPort = uint16(i)
 		packet.Src = netip.AddrFrom4([4]byte{198, 51, byte(i >> 16), byte(i >> 24)})
 	}

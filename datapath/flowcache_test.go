@@ -200,7 +200,7 @@ func TestFlowCacheReplaces(t *testing.T) {
 		p.SrcPort += i
 		packets = append(packets, p)
 		rest := []uint16{3, 9, 1, 7}[i]
-		set.Ways[i] = testSecret.Hash(p.Flow())>>32<<32 | 2<<16 | uint64(now-rest)
+		set.Ways[i] = testHash(p.Flow())>>32<<32 | 2<<16 | uint64(now-rest)
 	}
 	must(t, e.maps["flows"].Put(uint32(0), set))
 	send := func(p packettest.Packet) {

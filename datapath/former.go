@@ -14,12 +14,14 @@ import (
 // buckets: where [Edge.SetFormerChains] says who had them, they find those by the former secret,
 // too. The zero value: nothing former is known, which packets are processed fastest with.
 type FormerFlows struct {
-	Known  bool
-	Secret flow.Secret // the former one: the same, if only tables differ
+	Known bool
+	// the former ones: the same, if only tables differ
+	Secret   flow.Secret
+	FlowHash flow.Function
 }
 
 func (f FormerFlows) into(spec *ebpf.CollectionSpec) error {
-	return spec.Variables["former"].Set(former{Secret: f.Secret,
+	return spec.Variables["former"].Set(former{Secret: secretOf(f.Secret, f.FlowHash),
 		On: uint32(truth(f.Known)), FirstTable: spec.Maps["tables"].MaxEntries / 2})
 }
 

@@ -59,8 +59,9 @@ func TestEdgeWithFormerFlowsAgreesWithModel(t *testing.T) {
 		config := edgeConfig(t)
 		config.Encapsulation, config.Interfaces[0].Side = encapsulation, Mixed
 		config.Former = FormerFlows{Known: true, Secret: formerSecret}
+		config.FlowHash = flow.Function(i % 2)
 		switch encapsulation {
-		case SRH:
+		case SRH: // the same secret, by the other function
 			config.Former.Secret = config.Secret
 		case SRHReduced:
 			config.FlowCache = testFlowCache

@@ -123,6 +123,9 @@ func block(t testing.TB) srv6.Block {
 
 var testSecret = flow.Secret{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
+// testHash is the flow hash of the tests' programs, unless their settings say otherwise.
+func testHash(t flow.Tuple) uint64 { return testSecret.Hash(t) }
+
 var testLocators = []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")}
 
 // testBuckets is how many buckets services have if a test does not care.

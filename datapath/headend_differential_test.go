@@ -10,6 +10,7 @@ import (
 
 	"sextant/datapath/model"
 	"sextant/datapath/packetgen"
+	"sextant/packet/flow"
 	"sextant/te/srpolicy"
 )
 
@@ -98,6 +99,9 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 		Flows:      1 << 16,
 		Interfaces: []HeadendInterface{{Name: "near", Side: side}, {Name: "far", Side: Internal}},
 	}
+	if side == Mixed {
+		config.FlowHash = flow.ByNH
+	}
 	program, err := OpenHeadend(w.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
@@ -110,7 +114,7 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 		Sides: map[uint32]model.Side{uint32(w.near): side,
 			uint32(w.far): model.Internal},
 		Block: config.Block, Locators: config.Locators, Infrastructure: config.Infrastructure,
-		Table: table, Secret: testSecret,
+		Table: table, Secret: testSecret, FlowHash: config.FlowHash,
 		HopLimit: 64, NextHop: w.modelNextHop, Loop: uint32(program.loop.inner),
 	}
 	copy(model.LoopLink[:], append(slices.Clone(program.loop.address), loopSource...))

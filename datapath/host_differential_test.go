@@ -67,8 +67,8 @@ func (h *twoHosts) tell(number int, near uint32, frame []byte) {
 	for frame[at] == 0x81 || frame[at] == 0x88 {
 		at += 4
 	}
-	label := flow.Label(h.scout.Secret.Hash(seen.Flow)) ^ uint32(number/2%(int(acceptance.NoteMax)+
-		1))<<8
+	hash := h.scout.FlowHash.Hash(h.scout.Secret, seen.Flow)
+	label := flow.Label(hash) ^ uint32(number/2%(int(acceptance.NoteMax)+1))<<8
 	word := binary.BigEndian.Uint32(frame[at+2:])
 	binary.BigEndian.PutUint32(frame[at+2:], word&^0xfffff|label)
 }
@@ -105,6 +105,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket,
 		Locators:       config.Locators,
 		Infrastructure: config.Infrastructure,
 		Secret:         config.Secret,
+		FlowHash:       config.FlowHash,
 		Source:         config.Source,
 		Learners:       config.Learners,
 		Routed:         func(edge netip.Addr) bool { return edge == learningEdge },
@@ -176,15 +177,21 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 
 // TestHostAgreesWithModel feeds the same generated frames to the program and to its Go twin, while
 // the kernel holds real sockets in each state.
-func TestHostAgreesWithModel(t *testing.T) {
+func TestHostAgreesWithModel(t *testing.T) { compareHosts(t, flow.BySipHash, *frames/2) }
+
+// TestHostAgreesWithModelByNH is the same by the other flow hash.
+func TestHostAgreesWithModelByNH(t *testing.T) { compareHosts(t, flow.ByNH, *frames/2) }
+
+func compareHosts(t *testing.T, function flow.Function, count int) {
+	t.Helper()
 	w := newWorld(t)
 	routeBackends(t)
 	sockets, connections, keep := hostSockets(t, w)
-	hosts := newTwoHosts(t, w, sockets)
-	generator := hostGenerator(t, 1, connections, hosts.program.config)
+	hosts := newTwoHosts(t, w, sockets, func(c *HostConfig) { c.FlowHash = function })
+	generator := hostGenerator(t, uint64(1+function), connections, hosts.program.config)
 	run := newRunner(hosts.program.programs["host"], w.near)
 	reasons, offers, ofQUIC := tally{}, map[model.Offer]int{}, map[model.Offer]int{}
-	for i := range *frames {
+	for i := range count {
 		keep(t)
 		frame := generator.NextHost()
 		if len(frame) < 14 {
@@ -206,24 +213,24 @@ func TestHostAgreesWithModel(t *testing.T) {
 		model.OfferLast, model.OfferHere, model.OfferAccepted, model.OfferRefused,
 		model.OfferNoService, model.OfferNotHere, model.OfferNotTCP, model.OfferStray,
 	} {
-		if offers[offer] < *frames/2000 {
+		if offers[offer] < count/2000 {
 			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer],
-				*frames, offer)
+				count, offer)
 		}
 	}
 	// Refused before: the same SYN once more while that is remembered, so how often depends on how
 	// fast the machine is.
-	if n := offers[model.OfferRefusedBefore]; n < *frames/10000 {
-		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, *frames,
+	if n := offers[model.OfferRefusedBefore]; n < count/10000 {
+		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, count,
 			model.OfferRefusedBefore)
 	}
 	for _, offer := range []model.Offer{
 		model.OfferLast, model.OfferHere, model.OfferAccepted, model.OfferRefused,
 		model.OfferNoService, model.OfferNotHere,
 	} {
-		if ofQUIC[offer] < *frames/10000 {
+		if ofQUIC[offer] < count/10000 {
 			t.Errorf("only %d of %d frames were QUIC with the outcome %s: the generator misses",
-				ofQUIC[offer], *frames, offer)
+				ofQUIC[offer], count, offer)
 		}
 	}
 	for i, own := range hostServices {

@@ -280,7 +280,7 @@ func mssLimit(p packettest.Packet) uint16 {
 
 // label is the flow label that an edge writes.
 func label(tuple flow.Tuple) uint32 {
-	if l := uint32(testSecret.Hash(tuple) & 0xfffff); l != 0 {
+	if l := uint32(testHash(tuple) & 0xfffff); l != 0 {
 		return l
 	}
 	return 1

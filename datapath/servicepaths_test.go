@@ -90,7 +90,7 @@ func TestEdgeTwoPaths(t *testing.T) {
 	for port := range uint16(64) {
 		packet := packettest.Web4("A")
 		packet.SrcPort = 10000 + port
-		choice := testSecret.Hash(packet.Flow()) >> 20 & 1
+		choice := testHash(packet.Flow()) >> 20 & 1
 		taken[choice]++
 		checkEncapsulation(t, edge, packettest.Carrier, packet,
 			append(slices.Clone(paths[choice]), 1), wayElsewhere)

@@ -138,8 +138,8 @@ type copyLoop struct {
 
 // domain is struct domain. The SR domain, in the settings of every program. What a program has no use for is 0.
 type domain struct {
-	Secret         [16]byte // of the flow hash
-	Block          prefix   // SIDs of the domain, a /32
+	Secret         flowSecret // of the flow hash
+	Block          prefix     // SIDs of the domain, a /32
 	Locators       locators
 	Infrastructure infrastructure
 	Source         address // of this node's outer headers
@@ -187,6 +187,14 @@ type flowPath struct {
 	Reserved uint32
 }
 
+// flowSecret is struct flow_secret. The cluster's secret with the function, and what the loader has derived from it.
+type flowSecret struct {
+	Key      [16]byte
+	Function uint8
+	Reserved [7]uint8
+	NH       nhKey
+}
+
 // flowSet is struct flow_set
 type flowSet struct {
 	Ways [4]uint64
@@ -194,7 +202,7 @@ type flowSet struct {
 
 // former is struct former
 type former struct {
-	Secret     [16]byte
+	Secret     flowSecret
 	On         uint32 // 0: nothing former is known
 	FirstTable uint32 // of the former ones: as many lie before it as an edge can have services
 }
@@ -346,6 +354,12 @@ type nextHop struct {
 // nextHopSet is struct next_hop_set. By choice. The kernel allocates each entry of a per-CPU map by itself: many small ones take long to load.
 type nextHopSet struct {
 	Choices [8]nextHop
+}
+
+// nhKey is struct nh_key. What NH needs of a secret: flow.NHKey.
+type nhKey struct {
+	Words [2][10]uint32
+	State [4]uint64 // to which the sums are added
 }
 
 // Openings is struct openings. SYNs to a service that is limited.

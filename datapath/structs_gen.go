@@ -57,6 +57,7 @@ var initialisms = map[string]string{
 	"vip": "VIP", "sid": "SID", "sids": "SIDs", "id": "ID", "ids": "IDs", "ipv4": "IPv4",
 	"ipv6": "IPv6", "mss": "MSS", "mtu": "MTU", "quic": "QUIC", "vrf": "VRF", "rtt": "RTT",
 	"rtts": "RTTs", "tai": "TAI", "rc5": "RC5", "dscp": "DSCP",
+	"nh": "NH",
 }
 
 func main() {

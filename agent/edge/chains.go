@@ -158,9 +158,14 @@ func (e *Room) earlierChains(
 // previous chains say nothing.
 func (e *Room) rehashes(n *config.Node) bool {
 	if e.Node != nil {
-		return e.Node.Secret != n.Secret
+		return rehashed(e.Node, n)
 	}
-	return e.Store.Kept.Secret != "" && e.Store.Kept.Secret != state.SecretMark(n.Secret)
+	return e.Store.Kept.Secret != "" && e.Store.Kept.Secret != state.HashMark(n.Secret, n.FlowHash)
+}
+
+// rehashed says whether flows have another hash by n than by before.
+func rehashed(before, n *config.Node) bool {
+	return before.Secret != n.Secret || before.FlowHash != n.FlowHash
 }
 
 // Refresh brings the chains of the running services up to date: with what is known of the backends,

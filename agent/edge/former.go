@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -23,6 +24,7 @@ import (
 // former is what an edge keeps of former tables. It never changes.
 type former struct {
 	secret   flow.Secret
+	hash     flow.Function
 	until    time.Time
 	services map[string]state.FormerService // by endpoint
 }
@@ -41,7 +43,7 @@ func (f *former) flows() datapath.FormerFlows {
 	if f == nil {
 		return datapath.FormerFlows{}
 	}
-	return datapath.FormerFlows{Known: true, Secret: f.secret}
+	return datapath.FormerFlows{Known: true, Secret: f.secret, FlowHash: f.hash}
 }
 
 // isOver reports whether nobody asks for what was before any more.
@@ -51,15 +53,15 @@ func (f *former) isOver(now time.Time) bool { return f != nil && !now.Before(f.u
 // from before that change if it moves flows to buckets that do not follow from the former ones,
 // else what running knows. Nil is nothing.
 func formerAfter(
-	running, next *Role, secret flow.Secret, n *config.Node, now time.Time,
+	running, next *Role, before, n *config.Node, now time.Time,
 ) *former {
-	f := &former{secret: secret, until: now.Add(n.Edge.FormerTime),
+	f := &former{secret: before.Secret, hash: before.FlowHash, until: now.Add(n.Edge.FormerTime),
 		services: map[string]state.FormerService{}}
 	for i := range running.Services {
 		s := &running.Services[i]
 		then := next.service(s.Endpoint)
 		if then == nil || s.Policy != config.PolicyOffer || then.Policy != config.PolicyOffer ||
-			secret == n.Secret && s.Buckets <= then.Buckets {
+			!rehashed(before, n) && s.Buckets <= then.Buckets {
 			continue
 		}
 		f.services[s.Endpoint.String()] = state.FormerService{Buckets: s.Buckets,
@@ -79,7 +81,7 @@ func (e *Room) keepFormer(next *Role, n *config.Node, dir string) error {
 	if e.Node == nil {
 		next.former = formerOf(e.Store, time.Now())
 	} else if e.Runs != nil {
-		next.former = formerAfter(e.Runs, next, e.Node.Secret, n, time.Now())
+		next.former = formerAfter(e.Runs, next, e.Node, n, time.Now())
 	}
 	next.Config.Former = next.former.flows()
 	for i := range next.Services {
@@ -153,7 +155,7 @@ func (e *Role) fillFormer(s, before *Service) error {
 func (f *former) join(
 	before *pool.Generation, of api.Flow, chain pool.Chain, places []pool.Place,
 ) (pool.Chain, []pool.Place) {
-	bucket := flow.Bucket(f.secret.Hash(tupleOf(of)), uint32(before.Buckets()))
+	bucket := flow.Bucket(f.hash.Hash(f.secret, tupleOf(of)), uint32(before.Buckets()))
 	chain = pool.Join(chain, before.Chain(int(bucket)))
 	joined := make([]pool.Place, 0, chain.Length)
 	for _, id := range chain.IDs[:chain.Length] {
@@ -170,7 +172,7 @@ func (f *former) join(
 // formerModel tells the program's model who had flows before.
 func (e *Role) formerModel() *model.FormerFlows {
 	return &model.FormerFlows{
-		Secret: e.former.secret,
+		Secret: e.former.secret, FlowHash: e.former.hash,
 		Buckets: func(service uint32) uint32 {
 			if g := e.Services[service].former; g != nil {
 				return uint32(g.Buckets())
@@ -203,7 +205,8 @@ func (f *former) kept() *state.Former {
 	if f == nil {
 		return nil
 	}
-	return &state.Former{Secret: hex.EncodeToString(f.secret[:]), Until: f.until,
+	return &state.Former{Secret: hex.EncodeToString(f.secret[:]),
+		FlowHash: f.hash.String(), Until: f.until,
 		Services: f.services}
 }
 
@@ -217,5 +220,9 @@ func formerOf(s *state.Store, now time.Time) *former {
 	if err != nil {
 		return nil
 	}
-	return &former{secret: secret, until: k.Until, services: k.Services}
+	hash, err := flow.ParseFunction(cmp.Or(k.FlowHash, flow.BySipHash.String()))
+	if err != nil {
+		return nil
+	}
+	return &former{secret: secret, hash: hash, until: k.Until, services: k.Services}
 }

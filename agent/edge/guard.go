@@ -101,7 +101,8 @@ func (e *Room) Guard(next *config.Node, edge *role.Prepared[*Role]) error {
 		if len(b.services) > 0 {
 			b.changes = append(b.changes, moves...)
 		}
-		if len(b.services) > 0 && rehashed && before.Secret == next.Secret {
+		if len(b.services) > 0 && rehashed && before.FlowHash == next.FlowHash &&
+			before.Secret == next.Secret {
 			b.changes = append(b.changes, config.Change{
 				Operation: config.Modify, Object: "node", Field: "secret",
 				From: "(not shown)", To: "(another, not shown)",

@@ -86,7 +86,7 @@ func askUntilTold(ctx context.Context, questions []question, tell chan<- late) {
 // takeLate takes in what a source told after the start.
 func (e *Room) takeLate(l late) {
 	delete(e.Past.pending, l.question)
-	if l.secret != e.Node.Secret || e.Runs == nil {
+	if l.secret != signingSecret(e.Node) || e.Runs == nil {
 		return // it tells of other buckets, or of none
 	}
 	i := slices.IndexFunc(e.Runs.Services, func(s Service) bool {

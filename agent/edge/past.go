@@ -57,7 +57,7 @@ func (x *exchange) chainsFromBefore(
 	for _, chains := range x.askPeers(n, s.Endpoint, most) {
 		past = append(past, told{chains, time.Now()})
 	}
-	past = append(past, x.etcd.read(n.Secret, s.Endpoint, most)...)
+	past = append(past, x.etcd.read(signingSecret(n), s.Endpoint, most)...)
 	for _, p := range past {
 		x.ignore(s.Endpoint, p.chains, x.knownAbroad(s.Members))
 	}

@@ -86,7 +86,7 @@ func (x *exchange) askPeers(n *config.Node, e config.Endpoint, most int) [][]poo
 			continue
 		}
 		go func() {
-			chains, err := askPeer(ctx, n.Secret, peer, e.String(), most)
+			chains, err := askPeer(ctx, signingSecret(n), peer, e.String(), most)
 			answers[i] <- peerAnswer{chains, err, ctx.Err() != nil}
 		}()
 	}
@@ -94,7 +94,7 @@ func (x *exchange) askPeers(n *config.Node, e config.Endpoint, most int) [][]poo
 	for i, peer := range n.Edge.Peers {
 		answer := <-answers[i]
 		if answer.err != nil && !answered(answer.err) {
-			x.askLater = append(x.askLater, question{peer, n.Secret, e, most})
+			x.askLater = append(x.askLater, question{peer, signingSecret(n), e, most})
 		}
 		if answer.err != nil && !errors.Is(answer.err, errSilent) {
 			x.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e,
@@ -227,7 +227,7 @@ func authenticChains(
 	signature, err := signing.ParseMAC(response.Header.Get(peer.SignatureHeader))
 	if err != nil || !signature.Equal(question.SignAnswer(secret, digest)) {
 		return nil, errors.New("its answer is not signed with this cluster's secret for this " +
-			"question; give all edges the same secret")
+			"question; give all edges the same secret and flowHash")
 	}
 	record, err := io.ReadAll(io.LimitReader(response.Body, int64(maxBytes)+1))
 	switch {

@@ -8,6 +8,7 @@ import (
 	"sextant/agent/metrics"
 	"sextant/agent/peer"
 	"sextant/agent/signing"
+	"sextant/config"
 	"sextant/lb/pool"
 	"sextant/packet/flow"
 )
@@ -32,9 +33,12 @@ func (x *exchange) chainsHandler() http.Handler {
 	})
 }
 
-// edgeSecret is the cluster's secret.
+// signingSecret is that of what edges tell each other of buckets.
+func signingSecret(n *config.Node) flow.Secret { return n.FlowHash.Signing(n.Secret) }
+
+// edgeSecret is the same of the node that runs.
 func (x *exchange) edgeSecret(r *http.Request) (secret flow.Secret, err error) {
-	return secret, x.Do(r.Context(), func() { secret = x.Node.Secret })
+	return secret, x.Do(r.Context(), func() { secret = signingSecret(x.Node) })
 }
 
 // tellChains answers a question of an edge of the cluster.

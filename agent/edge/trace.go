@@ -30,7 +30,7 @@ func (e *Room) trace(f api.Flow) (api.Trace, error) {
 			"no service of this node's edge has %s over %s; see sextant service list",
 			f.Destination, f.Protocol)}
 	}
-	return e.traceOf(s, f, e.Node.Secret.Hash(tupleOf(f))), nil
+	return e.traceOf(s, f, e.Node.FlowHash.Hash(e.Node.Secret, tupleOf(f))), nil
 }
 
 func tupleOf(f api.Flow) flow.Tuple {

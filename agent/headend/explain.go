@@ -26,7 +26,8 @@ func (h *Role) model(n *config.Node) *model.Headend {
 	m := &model.Headend{
 		Sides: map[uint32]model.Side{}, Block: h.Config.Block, Locators: h.Config.Locators,
 		Infrastructure: h.Config.Infrastructure,
-		Table:          h.table, Secret: n.Secret, HopLimit: h.Config.HopLimit,
+		Table:          h.table, Secret: n.Secret, FlowHash: n.FlowHash,
+		HopLimit: h.Config.HopLimit,
 		NextHop: func(netip.Addr, uint8) model.NextHop {
 			return model.NextHop{Status: model.NextHopKernel}
 		},

@@ -18,6 +18,7 @@ func (h *Role) twin() *model.Host {
 	m := &model.Host{
 		Interfaces: map[uint32]struct{}{}, Block: h.Config.Block, Locators: h.Config.Locators,
 		Infrastructure: h.Config.Infrastructure, Secret: h.Config.Secret,
+		FlowHash:  h.Config.FlowHash,
 		Source:    h.Config.Source,
 		Services:  map[model.ServiceKey]*model.HostService{},
 		Sockets:   func(flow.Tuple) model.Socket { return model.Socket{} },
@@ -59,7 +60,7 @@ func (h *Role) account(twin *model.Host, e *api.Explanation, at int,
 func (h *Role) decide(x *explain.Explaining, twin *model.Host, e *api.Explanation,
 	frame []byte) (datapath.Explained, error) {
 	r := h.account(twin, e, x.At.Index, frame)
-	service, flow := h.serviceOf(r.Service), twin.Secret.Hash(r.Flow)
+	service, flow := h.serviceOf(r.Service), twin.FlowHash.Hash(twin.Secret, r.Flow)
 	before, err := look(x.Program, service, flow)
 	if err != nil {
 		return datapath.Explained{}, err

@@ -132,7 +132,8 @@ type MergeNumber struct {
 
 // Former is what an edge knows of former flows.
 type Former struct {
-	Secret   string                   `json:"secret"` // 32 hexadecimal digits
+	Secret   string                   `json:"secret"`   // 32 hexadecimal digits
+	FlowHash string                   `json:"flowHash"` // "": siphash
 	Until    time.Time                `json:"until"`
 	Services map[string]FormerService `json:"services"` // by endpoint
 }

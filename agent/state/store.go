@@ -244,13 +244,17 @@ func (s *Store) Save(file, node *config.Node) error {
 	if err := s.Look(node); err != nil {
 		return err
 	}
-	s.Kept.Node, s.Kept.Secret = s.Text, SecretMark(node.Secret)
+	s.Kept.Node, s.Kept.Secret = s.Text, HashMark(node.Secret, node.FlowHash)
 	return s.Write()
 }
 
-// SecretMark is the same for the same secret. The secret does not follow from it.
-func SecretMark(secret flow.Secret) string {
-	return fmt.Sprintf("%016x", flow.SipHash13(secret, []byte("mark of the secret")))
+// HashMark is the same for the same secret and flow hash. The secret does not follow from it.
+func HashMark(secret flow.Secret, hash flow.Function) string {
+	text := "mark of the secret" // and nothing behind it, as in state files from before flowHash
+	if hash != flow.BySipHash {
+		text += " " + hash.String()
+	}
+	return fmt.Sprintf("%016x", flow.SipHash13(secret, []byte(text)))
 }
 
 // Earlier returns the node that an earlier agent ran, nil if there is none that can be read.

@@ -150,6 +150,13 @@ static __always_inline struct cached_service *plain_service(const struct packet 
 		       0;
 }
 
+static __always_inline __u64 plain_hash(const struct packet *p, const struct cached_service *cached)
+{
+	if (settings.domain.secret.function == FLOW_HASH_SIPHASH)
+		return flow_siphash(&settings.domain.secret, &p->flow);
+	return flow_nh(&settings.domain.secret, &p->flow, &cached->destination);
+}
+
 /* Chain, path and first destination. */
 static __always_inline bool plain_chain(const struct packet *p, struct encap *w)
 {
@@ -214,7 +221,7 @@ static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation 
 	if (!cached || copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p)))
 		return NOT_PLAIN;
 	w.service = &cached->service;
-	w.hash = flow_hash(&settings.domain.secret, &p.flow);
+	w.hash = plain_hash(&p, cached);
 	if (!plain_chain(&p, &w))
 		return NOT_PLAIN;
 	w.hop = next_hop_remembered(encap_first(&w), w.hash, epoch);

@@ -11,7 +11,7 @@
 #include "flow.h"
 
 struct former {
-	struct secret secret;
+	struct flow_secret secret;
 	__u32 on; /* 0: nothing former is known */
 	__u32 first_table; /* of the former ones: as many lie before it as an edge can have services
 			    */

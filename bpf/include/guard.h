@@ -23,7 +23,7 @@ struct locators {
 
 /* The SR domain, in the settings of every program. What a program has no use for is 0. */
 struct domain {
-	struct secret secret; /* of the flow hash */
+	struct flow_secret secret; /* of the flow hash */
 	struct prefix block; /* SIDs of the domain, a /32 */
 	struct locators locators;
 	struct infrastructure infrastructure;

@@ -148,7 +148,7 @@ __noinline int copy_passed_on(__u64 identity, __u32 window)
  * header that is not in the first piece of the frame. The flow's hash is keyed, so nobody finds
  * equal ones. Not inlined, to spare the stack.
  */
-static __noinline __u64 copy_identity(struct xdp_md *ctx, const volatile struct secret *secret,
+static __noinline __u64 copy_identity(struct xdp_md *ctx, const volatile struct flow_secret *secret,
 				      const struct packet *p)
 {
 	void *end = (void *)(long)ctx->data_end, *data = (void *)(long)ctx->data;

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "flow.h"
+#include "edge.h"
 #include "nexthop.h"
 #include "service.h"
 
@@ -16,6 +16,8 @@ struct cached_service {
 	struct service_key key;
 	struct service service;
 	__u32 epoch;
+	__u32 reserved;
+	struct nh destination; /* for the flow hash */
 };
 
 struct service_cache {
@@ -58,6 +60,8 @@ __noinline int service_refill(__u64 high, __u64 low, __u32 kind, __u32 epoch)
 	key.port = kind;
 	cached->key = key;
 	cached->service = *service;
+	if (settings.domain.secret.function == FLOW_HASH_NH)
+		cached->destination = nh_destination(&settings.domain.secret, &key.vip);
 	cached->epoch = epoch;
 	return 1;
 }

@@ -33,6 +33,7 @@ type Edge struct {
 	Services map[ServiceKey]uint32   // numbers of the services, for Chains
 	VIPs     map[netip.Addr]struct{} // the addresses of Services
 	Secret   flow.Secret             // of the flow hash
+	FlowHash flow.Function
 	// Buckets returns how many buckets a service has.
 	Buckets func(service uint32) uint32
 	// NewConnections takes a service's token for a new connection, if there is one; nil: services
@@ -171,7 +172,7 @@ func (e *Edge) notServed(r Result, f *frame, p *packet, ingress uint32) Result {
 
 // forward offers the packet to the backends of its flow's bucket.
 func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) Result {
-	r.Hash = e.Secret.Hash(r.Flow)
+	r.Hash = e.FlowHash.Hash(e.Secret, r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets(service))
 	if p.hops() <= 1 {
 		return e.timeExceeded(r, f, p, ingress)

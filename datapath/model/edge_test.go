@@ -96,7 +96,7 @@ func TestEdgeChain(t *testing.T) {
 func TestEdgeAsks(t *testing.T) {
 	edge := newEdge(t, pool.Chain{}, internal)
 	packet := web6("A")
-	hash := edge.Secret.Hash(packet.Flow())
+	hash := edge.FlowHash.Hash(edge.Secret, packet.Flow())
 	var asked, hops []any
 	edge.Chains = func(service, bucket uint32) pool.Chain {
 		asked = append(asked, service, bucket)

@@ -56,7 +56,7 @@ func checkEncapsulation(t *testing.T, encapsulation string, packet inner, ip []b
 	} {
 		edge := newEdge(t, c, test.egress)
 		edge.Encapsulation = encapsulations[encapsulation]
-		label := uint32(edge.Secret.Hash(packet.Flow()) & 0xfffff)
+		label := uint32(edge.FlowHash.Hash(edge.Secret, packet.Flow()) & 0xfffff)
 		got := edge.Process(external, in.Frame(t, ip))
 		if got.Verdict != test.verdict {
 			t.Fatalf("%v, %v; want %v", got.Verdict, got.Reason, test.verdict)
@@ -74,7 +74,7 @@ func TestEncapsulationTrafficClass(t *testing.T) {
 			ip := packet.Bytes(t)
 			edge := newEdge(t, chain(1, 9), internal)
 			got := edge.Process(external, fromClient().Frame(t, ip))
-			label := uint32(edge.Secret.Hash(packet.Flow()) & 0xfffff)
+			label := uint32(edge.FlowHash.Hash(edge.Secret, packet.Flow()) & 0xfffff)
 			want := packettest.Encapsulated(t, packettest.Carrier, []uint16{9}, label, uint8(class),
 				ip)
 			wantFrame(t, got.Frame, link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want))
@@ -87,7 +87,7 @@ func TestEncapsulationTrafficClass(t *testing.T) {
 func TestEncapsulationLabelZero(t *testing.T) {
 	edge := newEdge(t, chain(1, 9), internal)
 	packet := web4("S")
-	for i := uint32(0); edge.Secret.Hash(packet.Flow())&0xfffff != 0; i++ {
+	for i := uint32(0); edge.FlowHash.Hash(edge.Secret, packet.Flow())&0xfffff != 0; i++ {
 		packet.SrcPort = uint16(i)
 		packet.Src = netip.AddrFrom4([4]byte{198, 51, byte(i >> 16), byte(i >> 24)})
 	}

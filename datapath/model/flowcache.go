@@ -89,7 +89,7 @@ func (e *Edge) endLearn(r Result, f *frame, outer *packet) Result {
 	if reason := inner.combineECN(outer.trafficClass); reason != ReasonNone {
 		return r.drop(reason)
 	}
-	r.Hash = e.Secret.Hash(r.Flow)
+	r.Hash = e.FlowHash.Hash(e.Secret, r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets(service))
 	r.Cache = e.learn(r.Hash, e.Chains(service, r.Bucket), outer)
 	b := f.appendLinkHeader(make([]byte, 0, f.network+len(inner.data)-inner.start),

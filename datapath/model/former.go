@@ -7,7 +7,8 @@ import (
 
 // FormerFlows tells who had flows before another secret, or before services had fewer buckets.
 type FormerFlows struct {
-	Secret flow.Secret // the former one
+	Secret   flow.Secret // the former one
+	FlowHash flow.Function
 	// Buckets returns how many buckets a service had, 0 for one of which nothing is known.
 	Buckets func(service uint32) uint32
 	// Chains returns the backends of a former bucket.
@@ -19,6 +20,6 @@ func (f *FormerFlows) join(service uint32, t flow.Tuple, now pool.Chain) pool.Ch
 	if f == nil || f.Buckets(service) == 0 {
 		return now
 	}
-	bucket := flow.Bucket(f.Secret.Hash(t), f.Buckets(service))
+	bucket := flow.Bucket(f.FlowHash.Hash(f.Secret, t), f.Buckets(service))
 	return pool.Join(now, f.Chains(service, bucket))
 }

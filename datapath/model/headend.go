@@ -21,7 +21,8 @@ type Headend struct {
 	// Flows have lists of their own, whatever the table says.
 	Flows    map[flow.Tuple]srpolicy.Header
 	Secret   flow.Secret // of the flow hash
-	HopLimit uint8       // of answers
+	FlowHash flow.Function
+	HopLimit uint8 // of answers
 	// Loop is the interface at which packets come in again that were on their way out: this node is
 	// no hop of theirs.
 	Loop uint32
@@ -156,7 +157,7 @@ func (s *steered) act(out Steering) Steering {
 		out.Results = []Result{s.tooBig(int(s.entry.MTU))}
 		return out
 	}
-	out.Hash = s.Secret.Hash(s.result.Flow)
+	out.Hash = s.FlowHash.Hash(s.Secret, s.result.Flow)
 	s.result.Hash = out.Hash
 	switch s.entry.Action {
 	case srpolicy.Path:

@@ -70,7 +70,7 @@ func TestHeadendEncapsulates(t *testing.T) {
 					h := newHeadend(t, way.egress, srpolicy.Path, 0, steerList(l))
 					packet.TrafficClass = 0xb9
 					ip := packet.Bytes(t)
-					label := uint32(h.Secret.Hash(packet.Flow()) & 0xfffff)
+					label := uint32(h.FlowHash.Hash(h.Secret, packet.Flow()) & 0xfffff)
 					for number := range uint32(2) {
 						got := h.Process(external, timestamp, in.Frame(t, ip))
 						if len(got.Results) != 1 || got.Results[0].Verdict != way.verdict {
@@ -101,7 +101,7 @@ func TestHeadendMirrors(t *testing.T) {
 		if verdict == model.HandToKernel {
 			out = link{Dst: []byte{1, 1, 1, 1, 1, 1}, Src: []byte{2, 2, 2, 2, 2, 2}}
 		}
-		label := uint32(h.Secret.Hash(web6("A").Flow()) & 0xfffff)
+		label := uint32(h.FlowHash.Hash(h.Secret, web6("A").Flow()) & 0xfffff)
 		for number := range uint32(3) {
 			got := h.Process(external, 77, fromClient(9).Frame(t, ip))
 			if got.Number != uint64(number) || len(got.Results) != len(all) {

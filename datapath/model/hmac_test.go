@@ -45,8 +45,8 @@ func TestHMACEncapsulation(t *testing.T) {
 						}
 						ip := packet.Bytes(t)
 						want := signing.Encapsulated(t, encapsulation, visits,
-							uint32(edge.Secret.Hash(packet.Flow())&0xfffff), packet.TrafficClass,
-							ip)
+							uint32(edge.FlowHash.Hash(edge.Secret, packet.Flow())&0xfffff),
+							packet.TrafficClass, ip)
 						got := edge.Process(external, fromClient().Frame(t, ip))
 						packettest.WantFrame(t, got.Frame,
 							link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want))

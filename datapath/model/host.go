@@ -21,6 +21,7 @@ type Host struct {
 	Locators       []netip.Prefix // where SIDs are besides the block
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
 	Secret         flow.Secret    // of the flow hash
+	FlowHash       flow.Function
 	HMAC           HMACRule
 	HMACKeys       map[uint32]srv6.HMACKey
 	Source         netip.Addr // of the outer packets of strays

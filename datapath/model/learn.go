@@ -51,7 +51,7 @@ func (a *askers) answer(hash uint64) (asker, bool) {
 
 // ask notes the edge of a SYN that was taken.
 func (v *visit) ask(r *Result) {
-	hash := v.host.Secret.Hash(r.Flow)
+	hash := v.host.FlowHash.Hash(v.host.Secret, r.Flow)
 	v.host.askers.remember(hash, v.now, v.outer.src, v.sid.Prefix.Masked().Addr(),
 		containsAddr(v.host.Learners, v.outer.src))
 }
@@ -62,7 +62,7 @@ const learnHopLimit = 64
 // byEdge encapsulates a SYN-ACK that leaves for the edge that asked for it: a path that began at
 // the owner and ends there. It returns nil if nobody asked or there is no route.
 func (h *Host) byEdge(f *frame, p *packet, packet []byte) []byte {
-	hash := h.Secret.Hash(turned(p.tuple()))
+	hash := h.FlowHash.Hash(h.Secret, turned(p.tuple()))
 	to, ok := h.askers.answer(hash)
 	if !ok || !h.Routed(to.edge) {
 		return nil

@@ -116,7 +116,7 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	case service == nil:
 		return OfferNoService
 	}
-	hash := v.host.Secret.Hash(r.Flow)
+	hash := v.host.FlowHash.Hash(v.host.Secret, r.Flow)
 	if v.host.refused.recent(hash, v.now) {
 		return OfferRefusedBefore
 	}
@@ -151,7 +151,7 @@ const noteLabelShift = 8
 // note reads what the candidate before has told: by how much the outer flow label differs from that
 // of the flow.
 func (v *visit) note(t flow.Tuple) acceptance.Note {
-	difference := v.outer.flowLabel() ^ flow.Label(v.host.Secret.Hash(t))
+	difference := v.outer.flowLabel() ^ flow.Label(v.host.FlowHash.Hash(v.host.Secret, t))
 	if difference&(1<<noteLabelShift-1) != 0 {
 		return 0 // the label is of another making
 	}

@@ -270,7 +270,7 @@ func TestOfferNote(t *testing.T) {
 	host.Busy = func(model.ServiceKey) uint32 { return 9 }
 	service.State.Levels = [acceptance.MaxLevels]acceptance.Level{1 << 16, 1 << 16, 1 << 16}
 	packet := web4("S")
-	label := flow.Label(host.Secret.Hash(packet.Flow()))
+	label := flow.Label(host.FlowHash.Hash(host.Secret, packet.Flow()))
 	offered := func(destination string) packettest.Outer {
 		outer := to(addr(destination))
 		outer.FlowLabel = label

@@ -98,7 +98,7 @@ func (q *QUIC) offered(chain pool.Chain, p *packet) []uint16 {
 // considerQUIC decides about the offer of a QUIC packet.
 func (v *visit) considerQUIC(r *Result, inner *packet, service *HostService) Offer {
 	left := v.left()
-	hash := v.host.Secret.Hash(r.Flow)
+	hash := v.host.FlowHash.Hash(v.host.Secret, r.Flow)
 	offer := OfferHere
 	if !v.host.quicFlows.recent(hash, v.now) {
 		offer = v.offerQUIC(r, inner, service, left, hash)

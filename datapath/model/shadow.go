@@ -56,7 +56,7 @@ func (e *Edge) ofDomain(outer *packet) (inner packet, reason Reason) {
 
 // lastOffer returns the path to the previous owner, or to the present one if there was none.
 func (e *Edge) lastOffer(r *Result, service uint32) (path, bool) {
-	r.Hash = e.Secret.Hash(r.Flow)
+	r.Hash = e.FlowHash.Hash(e.Secret, r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets(service))
 	chain := e.Chains(service, r.Bucket)
 	if chain.Shadow != 0 {

@@ -167,7 +167,7 @@ func TestEndShadow(t *testing.T) {
 }
 
 func labelOf(edge *model.Edge, packet inner) uint32 {
-	return flow.Label(edge.Secret.Hash(packet.Flow()))
+	return flow.Label(edge.FlowHash.Hash(edge.Secret, packet.Flow()))
 }
 
 func TestEndShadowRefuses(t *testing.T) {

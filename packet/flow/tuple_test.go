@@ -121,31 +121,6 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// What a client can do most easily, connecting from one port after the other, spreads evenly over
-// the buckets: the statistic of the chi-square test with n-1 degrees of freedom stays within 5
-// standard deviations of its mean.
-func TestSequentialPortsSpreadEvenly(t *testing.T) {
-	const buckets, flows = 101, 1 << 16
-	for _, client := range []string{"192.0.2.1", "2001:db8::1"} {
-		tuple := flow.Tuple{Src: netip.MustParseAddr(client), DstPort: 80, Protocol: 6}
-		tuple.Dst = tuple.Src.Next()
-		var counts [buckets]float64
-		for port := range flows {
-			tuple.SrcPort = uint16(port)
-			counts[flow.Bucket(testSecret.Hash(tuple), buckets)]++
-		}
-		chiSquare := 0.0
-		for _, count := range counts {
-			chiSquare += math.Pow(count-flows/float64(buckets), 2) / (flows / float64(buckets))
-		}
-		if deviation := (chiSquare - (buckets - 1)) / math.Sqrt(2*(buckets-1)); math.Abs(
-			deviation) > 5 {
-			t.Errorf("client %s: chi-square %.1f over %d buckets is %.1f standard deviations off",
-				client, chiSquare, buckets, deviation)
-		}
-	}
-}
-
 // Avalanche: each bit of the flow, flipped, flips each bit of the hash with a probability of one
 // half. So an address or a port says nothing about the bucket, the label or the path.
 func TestAvalanche(t *testing.T) {

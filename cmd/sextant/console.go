@@ -27,8 +27,8 @@ func (a *app) consoleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "console", Short: "Show what runs in a browser of this machine",
 		Long: `Serve the console of an agent, or of a controller, to a browser of this machine, and print its address. The address has a
-code that holds once. What the browser asks goes to the agent as if this command asked: to its socket, to the agent of a lab's
-node, or to one elsewhere. A daemon with api.listen serves the console itself. It ends with Ctrl-C.`,
+code that can be used once. What the browser asks goes to the agent as if this command asked: to its socket, to the agent of a
+lab's node, or to one elsewhere. A daemon with api.listen serves the console itself. It ends with Ctrl-C.`,
 		Example: "  sextant console --lab quickstart --node edge\n" +
 			"  sextant console --context edge1",
 		Annotations: seeAlso("sextant status", "sextant top", "sextant context"),
@@ -104,7 +104,7 @@ func (a *app) serveConsole(ctx context.Context, listen string, client *api.Clien
 	})
 	defer ended()
 	fmt.Fprintln(a.stdout, proxy.URL())
-	a.say("open this address in a browser of this machine; it holds once. Ctrl-C ends it.")
+	a.say("open this address in a browser of this machine; it can be used once. Ctrl-C ends it.")
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

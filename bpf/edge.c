@@ -108,13 +108,13 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 		return drop(REASON_NO_BACKEND);
 	w.chain = with_former(service, &p->flow, w.chain);
 	w.visits = chain_visits(w.chain, p);
-	w.copies = copies_wanted(ctx, service, p, p->ip, p->transport) && !f->tags_length;
 	if (p->flow.protocol != IPPROTO_TCP && service->quic)
 		w.chain = quic_chain(ctx, p, service->index, w.chain, &w.visits);
 	else if (flow_cache.sets && w.visits > 1 && p->flow.protocol == IPPROTO_TCP &&
 		 !is_first_syn(p))
 		w.chain = cached_chain(w.chain, w.visits, w.hash, &w.cache_event);
 	cache_count(w.cache_event);
+	w.copies = copies_wanted(ctx, service, p, p->ip, p->transport) && !f->tags_length;
 	if (!encap_begin(&w))
 		return drop(REASON_NO_BACKEND);
 	w.hop = next_hop_for(ctx, &source, &w.destination, encap_first(&w), w.hash);

@@ -72,8 +72,8 @@ func (c *CFLB) check() error {
 	}
 	for i, h := range c.Hosts {
 		if !h.Prefix.IsValid() || h.Router == "" {
-			return fmt.Errorf("cflb.hosts[%d]: prefix %s at router %q: write a prefix, and the name "+
-				"of a router of the topology", i, h.Prefix, h.Router)
+			return fmt.Errorf("cflb.hosts[%d]: prefix %s at router %q: write a prefix, and the "+
+				"name of a router of the topology", i, h.Prefix, h.Router)
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func (p *Paths) Draw(path []topology.Edge, from, to topology.Node,
 	return path, true
 }
 
-// all appends the shortest paths, each behind the links of before.
+// all appends the shortest paths, each behind the links before.
 func (p *Paths) all(paths [][]topology.Edge, before []topology.Edge,
 	from, to topology.Node) [][]topology.Edge {
 	if from == to {

@@ -60,9 +60,9 @@ type Settings struct {
 	// path, and that many standard deviations of the difference.
 	Ratio, Noise float64
 	// Sampling is the part of packets that carry telemetry, above 0 to 1, and Window the time in
-	// which reports of a flow are counted, of Sextant, or longer, so that eight of a full link of the
-	// greatest bandwidth come: a flow of which a report came lately has a rate, and moves to where
-	// it gets more by the part Faster, 0 or above. 0: rates are not known, and queues decide.
+	// which reports of a flow are counted, of Sextant, or longer, so that eight of a full link of
+	// the greatest bandwidth come: a flow of which a report came lately has a rate, and moves to
+	// where it gets more by the part Faster, 0 or above. 0: rates are not known, and queues decide.
 	Sampling, Faster float64
 	Window           time.Duration
 	// Groups is how often head-ends are told the weights of groups, of policies that spread flows

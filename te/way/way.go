@@ -62,14 +62,6 @@ type Answer struct {
 	Needs int    // SIDs that the next path would take; 0: no number would do, or none is missing
 }
 
-// Compute finds the paths to the servers behind some nodes. By telemetry, those of an earlier
-// answer to the same intent stay where others are hardly better. It fails if the intent contradicts
-// the network; that a node has fewer paths than wanted is said in its answer.
-func (n Network) Compute(i Intent, to []string, before map[string]Answer) (map[string]Answer,
-	error) {
-	return NewSearch(n).Compute(i, to, before)
-}
-
 // Search finds paths on a network for any number of intents, which share what a metric takes. It
 // and the network must not change meanwhile; it is for one goroutine.
 type Search struct {
@@ -82,7 +74,9 @@ func NewSearch(n Network) *Search {
 	return &Search{network: n, engines: map[Metric]*segment.Engine{}}
 }
 
-// Compute is [Network.Compute].
+// Compute finds the paths to the servers behind some nodes. By telemetry, those of an earlier
+// answer to the same intent stay where others are hardly better. It fails if the intent contradicts
+// the network; that a node has fewer paths than wanted is said in its answer.
 func (all *Search) Compute(i Intent, to []string, before map[string]Answer) (map[string]Answer,
 	error) {
 	answers, n := map[string]Answer{}, all.network

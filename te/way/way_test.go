@@ -119,7 +119,7 @@ func TestPathsAgainstAllPaths(t *testing.T) {
 		i := drawIntent(t, n)
 		to := topology.Node(n.View.Nodes() - 1)
 		name := n.View.Node(to).Name
-		answers, err := n.Compute(i, []string{name, name}, nil)
+		answers, err := way.NewSearch(n).Compute(i, []string{name, name}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 			"; no path from a to d that crosses nothing of what is to be avoided"},
 	} {
 		test.intent.Model, test.intent.MaxSIDs = segment.Forced, 2
-		answers, err := n.Compute(test.intent, []string{"d"}, nil)
+		answers, err := way.NewSearch(n).Compute(test.intent, []string{"d"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,12 +260,12 @@ func TestAnswers(t *testing.T) {
 		{By: way.Delay, Nodes: []string{"x"}}, {By: way.Delay,
 			Links: []protection.Link{{From: "a", To: "d"}}}} {
 		intent.Model, intent.MaxSIDs = segment.Forced, 2
-		if _, err := n.Compute(intent, []string{"d"}, nil); err == nil {
+		if _, err := way.NewSearch(n).Compute(intent, []string{"d"}, nil); err == nil {
 			t.Errorf("%+v: what the network does not have was avoided", intent)
 		}
 	}
-	if _, err := n.Compute(way.Intent{By: way.Delay, Model: segment.Forced, MaxSIDs: 2},
-		[]string{"x"}, nil); err == nil {
+	intent := way.Intent{By: way.Delay, Model: segment.Forced, MaxSIDs: 2}
+	if _, err := way.NewSearch(n).Compute(intent, []string{"x"}, nil); err == nil {
 		t.Error("a way to nowhere was found")
 	}
 }
@@ -281,7 +281,7 @@ func TestKeep(t *testing.T) {
 	via := func() string {
 		t.Helper()
 		var err error
-		if answers, err = n.Compute(i, []string{"d"}, answers); err != nil {
+		if answers, err = way.NewSearch(n).Compute(i, []string{"d"}, answers); err != nil {
 			t.Fatal(err)
 		}
 		return answers["d"].Paths[0].Links[0].To
@@ -334,7 +334,7 @@ func TestKeptPathsCarry(t *testing.T) {
 		i.By, i.Paths = way.Telemetry, 1
 		to := topology.Node(n.View.Nodes() - 1)
 		name := n.View.Node(to).Name
-		before, err := n.Compute(i, []string{name}, nil)
+		before, err := way.NewSearch(n).Compute(i, []string{name}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestKeptPathsCarry(t *testing.T) {
 			more := rapid.SampledFrom([]float64{0, 0.01, 0.1}).Draw(t, "more")
 			n.Weights[protection.LinkOf(n.View.Graph, e)] += more
 		}
-		answers, err := n.Compute(i, []string{name}, before)
+		answers, err := way.NewSearch(n).Compute(i, []string{name}, before)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,12 +362,12 @@ func TestKeepsNoForeignSID(t *testing.T) {
 	n := diamond(t)
 	i := way.Intent{By: way.Telemetry, Model: segment.Forced, MaxSIDs: 2}
 	n.Weights = map[protection.Link]float64{{From: "b", To: "d"}: 0.5}
-	before, err := n.Compute(i, []string{"d"}, nil)
+	before, err := way.NewSearch(n).Compute(i, []string{"d"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	changed(t, &n, func() uint32 { return 1 }, "fcbb:bb00:77::/48")
-	answers, err := n.Compute(i, []string{"d"}, before)
+	answers, err := way.NewSearch(n).Compute(i, []string{"d"}, before)
 	if err != nil {
 		t.Fatal(err)
 	}

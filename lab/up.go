@@ -31,7 +31,7 @@ type Options struct {
 	WireProcess []string
 	// Events is told of each step, never twice at the same time. Optional.
 	Events func(Event)
-	// ReadyTimeout is how long a process may take to be ready. Optional: 10 seconds.
+	// ReadyTimeout is how long a process may take to be ready. Optional: [DefaultReadyTimeout].
 	ReadyTimeout time.Duration
 	// SettleTime is how long a process without a ready condition must live. Optional: 50
 	// milliseconds.
@@ -40,10 +40,10 @@ type Options struct {
 	Stdout, Stderr io.Writer
 }
 
-const (
-	defaultReadyTimeout = 10 * time.Second
-	defaultSettleTime   = 50 * time.Millisecond
-)
+// DefaultReadyTimeout suits machines that do much else; on an idle one a process takes a second.
+const DefaultReadyTimeout = 30 * time.Second
+
+const defaultSettleTime = 50 * time.Millisecond
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Self == "" {
@@ -60,7 +60,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.WireProcess = []string{"{self}", "lab", "wire", "{dir}/" + wireFile}
 	}
 	if o.ReadyTimeout == 0 {
-		o.ReadyTimeout = defaultReadyTimeout
+		o.ReadyTimeout = DefaultReadyTimeout
 	}
 	if o.SettleTime == 0 {
 		o.SettleTime = defaultSettleTime

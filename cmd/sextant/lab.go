@@ -46,7 +46,7 @@ func (f *labFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.wire, "wire", string(lab.WireAuto),
 		"what delays and loses the packets of links that don't say it: kernel (netem), user (a "+
 			"process), or auto")
-	cmd.Flags().DurationVar(&f.readyWithin, "ready-within", 10*time.Second,
+	cmd.Flags().DurationVar(&f.readyWithin, "ready-within", lab.DefaultReadyTimeout,
 		"how long a process may take to be ready; emulated processors are slow")
 }
 
@@ -135,7 +135,7 @@ func (a *app) labOptionsWith(f labFlags) (lab.Options, error) {
 		return o, usageErrorf("%q is no wire; write auto, kernel or user", f.wire)
 	}
 	if f.readyWithin <= 0 {
-		return o, usageErrorf("%v is no time; write --ready-within 10s or more", f.readyWithin)
+		return o, usageErrorf("%v is no time; write --ready-within 30s or more", f.readyWithin)
 	}
 	return o, nil
 }

@@ -333,6 +333,8 @@ func alternatives(v reflect.Value, words []string) (list []reflect.Value) {
 		add(config.StatusRange{First: old.First, Last: old.Last + 1})
 	case flow.Secret:
 		add(flow.Secret{2})
+	case flow.Function:
+		add(flow.ByNH)
 	case string:
 		add(old + "x")
 		add("closed") // a policy

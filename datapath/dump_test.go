@@ -39,8 +39,8 @@ func TestDump(t *testing.T) {
 		append([]uint64{9}, make([]uint64, ebpf.MustPossibleCPU()-1)...)))
 	for name, want := range map[string]string{
 		"paths": `[{"key":{"backend":2,"choice":0,"service":3},"value":{"ids":[161,162,0,0],` +
-			`"length":2},"cpu":-1},{"key":{"backend":2,"choice":1,"service":3},` +
-			`"value":{"ids":[163,0,0,0],"length":1},"cpu":-1}]`,
+			`"length":2,"paths":2},"cpu":-1},{"key":{"backend":2,"choice":1,"service":3},` +
+			`"value":{"ids":[163,0,0,0],"length":1,"paths":2},"cpu":-1}]`,
 		"sids":     `[{"key":7,"value":"fcbb:bb00:7::","cpu":-1}]`,
 		"outcomes": `[{"key":"OUTCOME_HANDED","value":9,"cpu":0}]`,
 		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"buckets":1021,"former_buckets":0,"index":3,"limited":0,"paths":1,"quic":0},"cpu":-1}`,

@@ -235,7 +235,7 @@ func FrontendName(prefix, namespace, object string, e config.Endpoint) string {
 
 // agentName makes a name that agents take of any text.
 func agentName(text string) string {
-	return shortened(strings.Map(func(r rune) rune {
+	return shortened(strings.TrimLeft(strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9',
 			strings.ContainsRune("-_.", r):
@@ -244,7 +244,7 @@ func agentName(text string) string {
 			return '-'
 		}
 		return '_'
-	}, strings.TrimLeft(text, "-_.:")))
+	}, text), "-_."))
 }
 
 // shortened keeps the beginning of a long name, and what tells it from others.

@@ -76,6 +76,17 @@ func TestEachLeafIsLoaded(t *testing.T) {
 			change(ports, loadedBy(t, ports), path, at)
 		}
 	})
+	// Copies want two ways, and a carrier.
+	copied := reference.Clone()
+	copied.Edge.Encapsulation = config.Carrier
+	for i := range copied.Edge.Services {
+		copied.Edge.Services[i].Copies = []config.Copied{config.CopiedSYN}
+	}
+	eachLeaf(reflect.ValueOf(copied).Elem(), "", nil, func(path string, at []int) {
+		if path == "edge.services.copies" {
+			change(copied, loadedBy(t, copied), path, at)
+		}
+	})
 	for path := range words {
 		is, changed := loaded[path]
 		if !changed {
@@ -249,7 +260,7 @@ func tablesOf(e *edge.Role, n *config.Node) (all []any) {
 		}
 		all = append(all, s.Key, s.Index, s.NewConnections, s.Spec(n),
 			edge.ChainsOf(s.Generation),
-			sids, s.Paths, quic)
+			sids, s.Paths, s.Copies, quic)
 	}
 	return all
 }

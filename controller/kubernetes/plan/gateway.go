@@ -147,8 +147,8 @@ func (p *GatewayPlan) groups(r *Route, around Around, v6 bool) (list []Group) {
 		endpoints, wrong := Endpoints(around.Slices(b.Service), b.Port, r.protocol(), v6)
 		p.Wrong = append(p.Wrong, wrong...)
 		for i := range endpoints {
-			if e := &endpoints[i]; b.Weight == 0 && e.State == config.Up {
-				e.State = config.Draining
+			if b.Weight == 0 {
+				endpoints[i].State, endpoints[i].LastResort = config.Draining, false
 			}
 		}
 		list = append(list, Group{Weight: b.Weight, Endpoints: endpoints})

@@ -248,9 +248,18 @@ spec:
 	around.Routes = []*plan.Route{route("off", "2026-01-01T00:00:00Z",
 		"{name: a, port: 1000, weight: 0}")}
 	p = plan.Gateway(g, around)
-	r := p.Frontends("k8s", g, around, []netip.Addr{vip})[0].Build(where)
-	if r.Serving != 0 || r.Leaving != 1 {
-		t.Errorf("of weight 0: %d serve and %d leave, want 0 and 1", r.Serving, r.Leaving)
+	yes, no := true, false
+	for _, e := range []discoveryv1.Endpoint{endpoint("2001:db8::a", &yes, nil, nil),
+		endpoint("2001:db8::a", &no, &yes, &yes)} {
+		s := slice("a", 1000, e)
+		s.Ports[0].Name = new("t")
+		around.Slices = func(types.NamespacedName) []*discoveryv1.EndpointSlice {
+			return []*discoveryv1.EndpointSlice{s}
+		}
+		r := p.Frontends("k8s", g, around, []netip.Addr{vip})[0].Build(where)
+		if r.Serving != 0 || r.Leaving != 1 {
+			t.Errorf("of weight 0: %d serve and %d leave, want 0 and 1", r.Serving, r.Leaving)
+		}
 	}
 	targets := p.Targets("pod", g, around, []netip.Addr{vip})
 	if len(targets) != 1 || targets[0].At != list[0].Endpoint || targets[0].Port != "t" {

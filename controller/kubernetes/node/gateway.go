@@ -34,7 +34,7 @@ func (d *Daemon) targets(ctx context.Context) (list []plan.Target, err error) {
 	if err != nil {
 		return nil, err
 	}
-	around := plan.Around{Routes: routes, Grants: grants.Items,
+	around := plan.Around{Grants: grants.Items,
 		Services: func(n types.NamespacedName) *corev1.Service {
 			var s corev1.Service
 			if d.Cache.Get(ctx, n, &s) != nil { // it has it or not
@@ -45,6 +45,7 @@ func (d *Daemon) targets(ctx context.Context) (list []plan.Target, err error) {
 	for i := range gateways.Items {
 		g := &gateways.Items[i]
 		if addresses := plan.Addresses(g); ours[g.Spec.GatewayClassName] && len(addresses) > 0 {
+			around.Routes = routes[client.ObjectKeyFromObject(g)]
 			p := plan.Gateway(g, around)
 			list = append(list, p.Targets(podPrefix, g, around, addresses)...)
 		}
@@ -52,23 +53,28 @@ func (d *Daemon) targets(ctx context.Context) (list []plan.Target, err error) {
 	return list, nil
 }
 
-// routes are those that Gateways have accepted.
-func (d *Daemon) routes(ctx context.Context) (list []*plan.Route, err error) {
+// routes are those that a Gateway has accepted, by Gateway.
+func (d *Daemon) routes(ctx context.Context) (map[types.NamespacedName][]*plan.Route, error) {
+	of := map[types.NamespacedName][]*plan.Route{}
+	add := func(r *plan.Route, status []gatewayv1.RouteParentStatus) {
+		r = r.Accepted(status)
+		for _, g := range r.Gateways() {
+			of[g] = append(of[g], r)
+		}
+	}
 	var tcp gatewayv1.TCPRouteList
 	if err := d.Cache.List(ctx, &tcp, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	for i := range tcp.Items {
-		r := &tcp.Items[i]
-		list = append(list, plan.TCP(r).Accepted(r.Status.Parents))
+		add(plan.TCP(&tcp.Items[i]), tcp.Items[i].Status.Parents)
 	}
 	var udp gatewayv1.UDPRouteList
 	if err := d.Cache.List(ctx, &udp, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	for i := range udp.Items {
-		r := &udp.Items[i]
-		list = append(list, plan.UDP(r).Accepted(r.Status.Parents))
+		add(plan.UDP(&udp.Items[i]), udp.Items[i].Status.Parents)
 	}
-	return list, nil
+	return of, nil
 }

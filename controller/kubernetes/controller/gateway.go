@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,13 +40,7 @@ func (r gateways) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 	default:
 		err = r.serve(ctx, owner, g)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // it comes again as it is now
-	}
-	if err == nil {
-		r.looked(owner)
-	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, r.ended(owner, err)
 }
 
 // ourGateway reads a Gateway whose class is ours; nil: there is none.
@@ -227,12 +220,12 @@ func (s *state) using(owner string, services []types.NamespacedName) {
 	}
 }
 
-// usersOf are the owners whose routes name a Service.
-func (s *state) usersOf(service types.NamespacedName) (list []string) {
+// usersOf are the objects of the owners whose routes name a Service.
+func (s *state) usersOf(service types.NamespacedName) (list []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for owner := range s.users[service] {
-		list = append(list, owner)
+		list = append(list, objectOf(owner))
 	}
 	return list
 }

@@ -49,7 +49,7 @@ func addGateways(m manager.Manager, s *state, d doors) error {
 		})
 	ofService := handler.EnqueueRequestsFromMapFunc(
 		func(_ context.Context, o client.Object) []reconcile.Request {
-			return requests(ownersNamed(s.usersOf(serviceOf(o))))
+			return requests(s.usersOf(serviceOf(o)))
 		})
 	all := handler.EnqueueRequestsFromMapFunc(
 		func(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -138,12 +138,9 @@ func requests(names []types.NamespacedName) (list []reconcile.Request) {
 	return list
 }
 
-// ownersNamed are the objects of owners.
-func ownersNamed(owners []string) (list []types.NamespacedName) {
-	for _, o := range owners {
-		_, key, _ := strings.Cut(o, "/")
-		namespace, name, _ := strings.Cut(key, "/")
-		list = append(list, types.NamespacedName{Namespace: namespace, Name: name})
-	}
-	return list
+// objectOf is the name of an owner's object.
+func objectOf(owner string) types.NamespacedName {
+	_, key, _ := strings.Cut(owner, "/")
+	namespace, name, _ := strings.Cut(key, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -101,11 +101,7 @@ func (r classes) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.
 	if reflect.DeepEqual(next.Status, c.Status) {
 		return reconcile.Result{}, nil
 	}
-	for i := range next.Status.Conditions {
-		if next.Status.Conditions[i].LastTransitionTime.IsZero() {
-			next.Status.Conditions[i].LastTransitionTime = metav1.Now()
-		}
-	}
+	plan.StampClass(next, metav1.Now())
 	err := r.Status().Patch(ctx, next, client.MergeFrom(&c))
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }

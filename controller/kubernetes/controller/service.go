@@ -49,13 +49,7 @@ func (r services) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 	default:
 		err = r.serve(ctx, owner, &s)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // it comes again as it is now
-	}
-	if err == nil {
-		r.looked(owner)
-	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, r.ended(owner, err)
 }
 
 // release takes a Service that was ours from the edges.

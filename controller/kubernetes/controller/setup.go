@@ -103,9 +103,7 @@ func (d doors) owner(owner string) {
 	if strings.HasPrefix(owner, ofGateway) {
 		door = d.gateways
 	}
-	for _, n := range ownersNamed([]string{owner}) {
-		door.add(n)
-	}
+	door.add(objectOf(owner))
 }
 
 func addServices(m manager.Manager, s *state, d doors) error {

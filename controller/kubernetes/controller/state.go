@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,9 +129,15 @@ func (s *state) ownersOf(endpoints map[string]bool) map[string]bool {
 	return owners
 }
 
-// looked notes that an owner has been dealt with; after all that there were at the start, edges are
-// told.
-func (s *state) looked(owner string) {
+// ended notes how it went with an owner: after all that there were at the start have been dealt
+// with, edges are told.
+func (s *state) ended(owner string, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // it comes again as it is now
+	}
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	last := s.begun && len(s.pending) == 1 && s.pending[owner]
 	delete(s.pending, owner)
@@ -138,6 +145,7 @@ func (s *state) looked(owner string) {
 	if last {
 		s.board.Whole()
 	}
+	return nil
 }
 
 // begin reads what there is before anything is assigned: addresses that are in use stay so.

@@ -337,6 +337,9 @@ func StampGateway(s *gatewayv1.GatewayStatus, now metav1.Time) {
 	}
 }
 
+// StampClass gives new conditions of a GatewayClass their time.
+func StampClass(c *gatewayv1.GatewayClass, now metav1.Time) { stamp(c.Status.Conditions, now) }
+
 // StampRoute gives new conditions of a route their time.
 func StampRoute(list []gatewayv1.RouteParentStatus, now metav1.Time) {
 	for i := range list {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -135,7 +134,7 @@ func (l *Listener) status(generation int64, why string) gatewayv1.ListenerStatus
 	if l.BadKinds {
 		refuseBy(&resolved, gatewayv1.ListenerReasonInvalidRouteKinds,
 			fmt.Sprintf("allowedRoutes.kinds: a listener of protocol %s takes %ss alone",
-				l.Protocol, cmp.Or(l.kind(), "no route")))
+				l.Protocol, l.kind()))
 	}
 	switch l.Unserved {
 	case gatewayv1.ListenerReasonUnsupportedProtocol:

@@ -17,7 +17,7 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	c := controller.Config{Prefix: "k8s"}
+	var c controller.Config
 	var kubeconfig, namespace, output string
 	cmd := &cobra.Command{Use: "status SERVICE", Args: cobra.ExactArgs(1),
 		Short:   "Say of a Service who announces it, who serves it, and why not",

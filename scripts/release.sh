@@ -69,7 +69,7 @@ done
 "$work/pack" --version "$version" --out "$folder/sextant-$version-oci.tar" image "${images[@]}"
 "$work/pack" --version "$version" --out "$folder/sextant-kubernetes-$version-oci.tar" image \
 	"${kubernetes[@]}"
-tar -C controller/kubernetes/deploy --sort=name --owner=0 --group=0 --numeric-owner \
+tar -C controller/kubernetes/deploy --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
 	--mtime="@$SOURCE_DATE_EPOCH" --transform 's,^chart,sextant-kubernetes,' -cf - chart |
 	gzip -9n >"$folder/sextant-kubernetes-$version.tgz"
 

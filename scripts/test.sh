@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
 	# test/e2e takes longest: as the first one it runs beside all others.
-	mapfile -t packages < <(go list ./... | grep -v '/test/lint$' | grep -v '/test/e2e$')
+	mapfile -t packages < <(go list ./... | grep -Ev '/test/(lint|e2e)$')
 	packages=("$(go list ./test/e2e)" "${packages[@]}")
 fi
 

@@ -1,3 +1,3 @@
-// Package controller makes of Services what edges serve, and writes into their status
-// what has become of them.
+// Package controller makes of Services and Gateways what edges serve, and writes into their
+// status what has become of them.
 package controller

@@ -21,7 +21,7 @@ func controllerCommand() *cobra.Command {
 	var kubeconfig, metrics, health string
 	var elect, verbose bool
 	cmd := &cobra.Command{Use: "controller", Args: cobra.NoArgs,
-		Short: "Give Services their addresses, and tell edges who serves them",
+		Short: "Give Services and Gateways addresses, and tell edges who serves them",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.Namespace == "" {
 				return errors.New("name the namespace of the Secrets with --namespace")

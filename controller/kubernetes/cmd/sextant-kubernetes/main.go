@@ -1,5 +1,5 @@
-// Command sextant-kubernetes serves Services of type LoadBalancer by edges of Sextant: as the
-// controller of a cluster, and on each node.
+// Command sextant-kubernetes serves Services of type LoadBalancer and Gateways by edges of Sextant:
+// as the controller of a cluster, and on each node. It also says of a Service who serves it.
 package main
 
 import (
@@ -15,7 +15,7 @@ var version = "unversioned"
 
 func main() {
 	root := &cobra.Command{Use: "sextant-kubernetes", Version: version,
-		Short:         "Kubernetes Services on Sextant",
+		Short:         "Services and Gateways of Kubernetes on Sextant",
 		SilenceUsage:  true,
 		SilenceErrors: true}
 	root.AddCommand(controllerCommand(), nodeCommand(), statusCommand())

@@ -103,7 +103,8 @@ func reportFigure6(r *experiment.Recorder, hops int, one, row []row6) error {
 func radixes(r *experiment.Recorder, t *traffic) error {
 	const hops = 2
 	table := experiment.Table{Name: "fig6-radix",
-		Title: "Feistel network, one balancer of 2 next hops, by radix", Columns: []string{"Radix", "Median", "95th percentile", "Greatest"}}
+		Title:   "Feistel network, one balancer of 2 next hops, by radix",
+		Columns: []string{"Radix", "Median", "95th percentile", "Greatest"}}
 	for _, radix := range []int{2, 3, 4, 7, 8, 16} {
 		b, err := controllable("feistel", cflb.Parameters{Fields: cflb.BothPorts, Radix: radix,
 			Key: balanceKey}, hops)

@@ -46,6 +46,7 @@ var tree = []folder{
 	{path: "controller/kubernetes/address", pure: true},
 	{path: "controller/kubernetes/v1alpha1", pure: true},
 	{path: "controller"},
+	{path: "controller/schedulerpb"},
 	{path: "controller/listener"},
 	{path: "controller/collector"},
 	{path: "controller/ipfix", pure: true},

@@ -166,4 +166,14 @@ ensure $needs
 if $bpffs; then
 	mount_bpffs
 fi
+# The console is tested where a browser is: what drives it comes from npm.
+case " $* " in
+*" test "*)
+	if [ ! -d agent/web/node_modules ] && command -v chromium >/dev/null && command -v npm >/dev/null; then
+		say "fetching the packages of agent/web/package-lock.json"
+		(cd agent/web && npm ci --ignore-scripts --no-audit --no-fund --silent) ||
+			say "npm could not fetch them: the console's tests are skipped"
+	fi
+	;;
+esac
 say "all there ($*)"

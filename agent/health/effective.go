@@ -26,8 +26,8 @@ type Usage struct {
 	Kills     bool          // a backend that fails is down a round later; else it drains
 	Round     time.Duration // in which each backend is checked once
 	Settle    time.Duration // in which a backend that lives rises once checks get through
-	// in which a backend that was down, or was not there, is draining before it is up: twice that at
-	// most, so that those that come within it are up together
+	// in which a backend that was down, or was not there, is draining before it is up: twice that
+	// at most, so that those that come within it are up together
 	ReturnHold time.Duration
 }
 

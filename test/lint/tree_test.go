@@ -35,6 +35,7 @@ var tree = []folder{
 	{path: "experiment/experimenttest"},
 	{path: "experiment"},
 	{path: "experiment/chart", pure: true},
+	{path: "experiment/tablefile"},
 
 	{path: "controller/kubernetes/e2e"},
 	{path: "controller/kubernetes/kubetest"},

@@ -3,7 +3,6 @@ package datapath
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -159,32 +158,10 @@ func (r *CFLB) groupsOf(table model.CFLBTable) ([]cflbGroup, error) {
 // place puts the groups that are not there yet into entries that no route leads to, and returns the
 // numbers of all.
 func (r *CFLB) place(groups []cflbGroup) (map[cflbGroup]uint32, error) {
-	numbers := map[cflbGroup]uint32{}
-	used := make([]bool, cflbGroupsMax)
-	used[0] = true
-	for _, number := range r.numbers {
-		used[number] = true
-	}
-	for _, group := range groups {
-		if _, ok := numbers[group]; ok {
-			continue
-		}
-		number, ok := r.numbers[group]
-		if !ok {
-			free := slices.Index(used, false)
-			if free < 0 {
-				return nil, fmt.Errorf("%d sets of next hops beside the %d present ones: %d can "+
-					"be held; "+
-					"aggregate routes, or let the kernel forward", len(groups), len(r.numbers),
-					cflbGroupsMax-1)
-			}
-			number = uint32(free)
-			used[number] = true
-			if err := r.maps["cflb_groups"].Put(number, group); err != nil {
-				return nil, fmt.Errorf("set next hops: %w", err)
-			}
-		}
-		numbers[group] = number
+	numbers, err := placed(r.numbers, groups, cflbGroupsMax, r.maps["cflb_groups"])
+	if err != nil {
+		return nil, fmt.Errorf("set next hops: %w; aggregate routes, or let the kernel forward",
+			err)
 	}
 	return numbers, nil
 }

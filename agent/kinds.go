@@ -4,6 +4,7 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/cflb"
 	"sextant/agent/edge"
+	"sextant/agent/flowlets"
 	"sextant/agent/headend"
 	"sextant/agent/host"
 	"sextant/agent/merge"
@@ -23,6 +24,7 @@ func kinds() []role.Kind {
 		role.KindOf(api.Strays, strays.New).CommittedLate(),
 		role.KindOf(api.CFLB, cflb.New),
 		role.KindOf(api.PathSource, pathsource.New),
+		role.KindOf(api.Flowlets, flowlets.New),
 		role.KindOf(api.Telemetry, telemetry.New),
 	}
 }

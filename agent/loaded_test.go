@@ -17,6 +17,7 @@ import (
 
 	"sextant/agent/cflb"
 	"sextant/agent/edge"
+	"sextant/agent/flowlets"
 	"sextant/agent/headend"
 	"sextant/agent/host"
 	"sextant/agent/merge"
@@ -130,7 +131,8 @@ var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|rou
 	`edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent|order)|` +
 	`edge\.services\.way\..*|edge\.services\.backends\.(name|agent|node)|host\.services\.(name|check\..*)|` +
 	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies|` +
-	`pathSource\.rules\.name|telemetry\.(links\..*|source\.watch\.(name|service)|sink\.(collector|mirrors)))$`)
+	`pathSource\.rules\.name|flowlets\.probe\..*|flowlets\.groups\.name|` +
+	`flowlets\.groups\.paths\.name|telemetry\.(links\..*|source\.watch\.(name|service)|sink\.(collector|mirrors)))$`)
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
 func referenceNode(t *testing.T) *config.Node {
@@ -219,9 +221,10 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	s, errStrays := strays.New(p).Build(n)
 	router, errCFLB := cflb.New(p).Build(n)
 	source, errSource := pathsource.New(p).Build(n)
+	paths, errFlowlets := flowlets.New(p).Build(n)
 	inband, errTelemetry := telemetry.New(p).Build(n)
 	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB,
-		errSource, errTelemetry) != nil {
+		errSource, errFlowlets, errTelemetry) != nil {
 		return nil
 	}
 	rules, err := head.Steering.Compile(srpolicy.Source{Addr: head.Config.Source,
@@ -240,7 +243,8 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 		"edge": e.Config, "signing key": e.Hmac, "edge tables": tablesOf(e, n), "host": h.Config,
 		"keys": h.Hmac, "host services": services, "headend": head.Config, "rules": rules,
 		"merge": m.Config, "instances": instances, "strays": s.Config,
-		"cflb": router.Config, "pathSource": source.Config, "telemetry": inband.Config,
+		"cflb": router.Config, "pathSource": source.Config, "flowlets": paths.Config,
+		"flowlet groups": paths.Groups, "telemetry": inband.Config,
 		"telemetry classes": inband.Classes, "telemetry watch": inband.Watch,
 	}
 }

@@ -79,7 +79,8 @@ func checkMachine(n *config.Node) error {
 // loadsPrograms reports whether a node has a role that eBPF programs carry out.
 func loadsPrograms(n *config.Node) bool {
 	return n.Edge != nil || n.Host != nil || n.Headend != nil || n.Merge != nil ||
-		n.Strays != nil || n.CFLB != nil || n.PathSource != nil || n.Telemetry != nil
+		n.Strays != nil || n.CFLB != nil || n.PathSource != nil || n.Flowlets != nil ||
+		n.Telemetry != nil
 }
 
 // Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of
@@ -166,6 +167,9 @@ func interfacesOf(n *config.Node) (names []string) {
 	var lists [][]config.XDPInterface
 	if n.Headend != nil {
 		names, lists = append(names, n.Headend.Local...), append(lists, n.Headend.Interfaces)
+	}
+	if n.Flowlets != nil {
+		names = append(names, n.Flowlets.Interfaces...)
 	}
 	if n.Merge != nil {
 		lists = append(lists, n.Merge.Interfaces)

@@ -21,6 +21,7 @@ type Memory struct {
 const (
 	perAgent   = 48 << 20
 	perRole    = 16 << 20
+	perFlowlet = 192     // of a flow, with its place in the table
 	perBackend = 1 << 10 // of the configuration, its texts and what is known of the backend
 )
 
@@ -30,11 +31,14 @@ func EstimateMemory(n *config.Node) (m Memory) {
 	m.Agent = perAgent
 	for _, there := range []bool{
 		n.Edge != nil, n.Host != nil, n.Headend != nil, n.Merge != nil, n.Strays != nil,
-		n.CFLB != nil, n.PathSource != nil, n.Telemetry != nil,
+		n.CFLB != nil, n.PathSource != nil, n.Flowlets != nil, n.Telemetry != nil,
 	} {
 		if there {
 			m.Kernel += perRole
 		}
+	}
+	if n.Flowlets != nil {
+		m.Kernel += uint64(perFlowlet * n.Flowlets.Flows)
 	}
 	if n.Edge == nil {
 		return m

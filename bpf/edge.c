@@ -89,25 +89,16 @@ static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, con
 	return error_answer(ctx, f, p, kind, mtu, outer_settings.hop_limit);
 }
 
-/* Sends the packet of edge_work to its service. Not static, so that the verifier looks at it once.
- */
-__noinline int edge_forward(struct xdp_md *ctx, const struct service *service)
+static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+					const struct service *service)
 {
-	struct edge_work *work = edge_work_here();
 	struct encap w = { .encapsulation = settings.encapsulation,
 			   .cache_event = CACHE_EVENT_NONE,
-			   .service = service };
+			   .service = service,
+			   .hash = flow_hash(&settings.domain.secret, &p->flow) };
 	struct address source = address_read(&settings.domain.source);
-	struct packet *p;
-	struct frame *f;
-	__u32 l2_before;
+	__u32 l2_before = frame_l2_length(f);
 
-	if (!work || !service)
-		return XDP_ABORTED;
-	p = &work->packet;
-	f = &work->frame;
-	l2_before = frame_l2_length(f);
-	w.hash = edge_flow_hash(&p->flow);
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
 	w.chain = chain_find(service, w.hash);
@@ -139,58 +130,36 @@ __noinline int edge_forward(struct xdp_md *ctx, const struct service *service)
 
 /* ===== Program ===== */
 
-/*
- * Parses the packet into edge_work. Returns PARSED, PARSED_FOR_EDGE: it is for the edge itself, or
- * what the program returns. Not static, so that the verifier looks at it once.
- */
-__noinline int edge_parse(struct xdp_md *ctx)
+static __always_inline int edge_process(struct xdp_md *ctx)
 {
 	struct cursor c = cursor_at_start(ctx);
-	struct edge_work *work = edge_work_here();
+	struct service_key key = {};
+	struct service *service;
+	struct packet p = {};
+	struct frame f;
 	bool for_edge = false;
-	struct packet *p;
-	int reason;
+	int reason = frame_parse(&c, &f);
 
-	if (!work)
-		return XDP_ABORTED;
-	p = &work->packet;
-	*p = (struct packet){};
-	reason = frame_parse(&c, &work->frame);
 	if (reason)
 		return drop(reason);
-	if (work->frame.ethertype == bpf_htons(ETH_P_IP))
-		reason = ipv4_forward_parse(ctx, &c, p);
-	else if (work->frame.ethertype == bpf_htons(ETH_P_IPV6))
-		reason = edge_parse_ipv6(ctx, &c, p, &for_edge);
+	if (f.ethertype == bpf_htons(ETH_P_IP))
+		reason = ipv4_forward_parse(ctx, &c, &p);
+	else if (f.ethertype == bpf_htons(ETH_P_IPV6))
+		reason = edge_parse_ipv6(ctx, &c, &p, &for_edge);
 	else
 		return pass();
 	if (reason)
 		return drop(reason);
-	work->offset = c.offset;
-	work->left = c.left;
 	if (unlikely(for_edge))
-		return PARSED_FOR_EDGE;
-	transport_parse(ctx, &c, p);
-	return PARSED;
-}
+		return edge_itself(ctx, &c, &f, &p);
+	transport_parse(ctx, &c, &p);
 
-static __always_inline int edge_process(struct xdp_md *ctx)
-{
-	struct edge_work *work = edge_work_here();
-	struct service_key key = {};
-	struct service *service;
-	int verdict = edge_parse(ctx);
-
-	if (unlikely(verdict == PARSED_FOR_EDGE))
-		return edge_itself(ctx);
-	if (verdict != PARSED || !work)
-		return verdict;
-	key.vip = work->packet.flow.destination;
-	key.ipv4 = work->packet.flow.ipv4;
-	service = service_find(&work->packet, &key);
+	key.vip = p.flow.destination;
+	key.ipv4 = p.flow.ipv4;
+	service = service_find(&p, &key);
 	if (unlikely(!service))
-		return without_service(ctx, &work->frame, &work->packet, &key);
-	return edge_forward(ctx, service);
+		return without_service(ctx, &f, &p, &key);
+	return edge_forward(ctx, &f, &p, service);
 }
 
 static __always_inline int edge_judge(struct xdp_md *ctx)

@@ -151,6 +151,7 @@ func registerAllWords() {
 	registerWords(AnnounceUp, AnnounceDraining, AnnounceNothing)
 	registerWords(WhileAny, WhileHealthy)
 	registerWords(ByKernel, ByXDP)
+	registerWords(Measured, Random, OfFlow)
 	registerWords[SelectorFields]("source-port", "flow-label", "ports", "flow-label+source-port",
 		"flow-label+ports")
 	registerWords[SelectorCipher]("feistel", "rc5", "skip32")

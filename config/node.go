@@ -39,6 +39,8 @@ type Node struct {
 	CFLB *CFLB `key:"cflb" change:"role"`
 	// nil: connections of the node take whatever paths
 	PathSource *PathSource `key:"pathSource" change:"role"`
+	// nil: flows of the node take one path each
+	Flowlets *Flowlets `key:"flowlets" change:"role"`
 	// nil: the node takes no part in in-band telemetry
 	Telemetry *Telemetry `key:"telemetry" change:"role"`
 	// nil: the node computes no paths
@@ -313,7 +315,7 @@ const (
 )
 
 // Roles lists the node's roles: edge, host, headend, merge, strays, cflb,
-// telemetry, router, in this order.
+// pathSource, flowlets, telemetry, router, in this order.
 func (n *Node) Roles() []string {
 	var roles []string
 	if n.Edge != nil {
@@ -336,6 +338,9 @@ func (n *Node) Roles() []string {
 	}
 	if n.PathSource != nil {
 		roles = append(roles, "pathSource")
+	}
+	if n.Flowlets != nil {
+		roles = append(roles, "flowlets")
 	}
 	if n.Telemetry != nil {
 		roles = append(roles, "telemetry")

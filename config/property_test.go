@@ -67,6 +67,9 @@ func drawNode(t *rapid.T) *config.Node {
 	if rapid.Bool().Draw(t, "pathSource") {
 		n.PathSource = drawPathSource(t)
 	}
+	if rapid.Bool().Draw(t, "flowlets") {
+		n.Flowlets = drawFlowlets(t)
+	}
 	if rapid.Bool().Draw(t, "bgp") {
 		n.BGP = drawBGP(t)
 		for i := 0; n.Host != nil && i < len(n.Host.Services); i++ {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -70,16 +69,26 @@ type Placements struct {
 	Moved []Elephant `json:"moved"`
 }
 
-func (c *Controller) ports(q PathQuestion) (Steered, error) { return c.elephants.ports(q) }
-
-func (c *Controller) recoverPath(q PathQuestion) (Steered, error) {
-	s, _, err := c.elephants.fabric.follow(q.Flow, q.FlowLabel)
-	return s, err
-}
-
-func (c *Controller) bestPaths(q PathQuestion) (api.List[Steered], error) {
-	items, err := c.elephants.bestPaths(q)
-	return api.List[Steered]{Items: items}, err
+// elephantRoutes are what the API answers about networks with controllable load balancing.
+func (c *Controller) elephantRoutes() map[string]func(*http.Request) (any, error) {
+	return map[string]func(*http.Request) (any, error){
+		"POST /v1/paths/ports": api.Needs(api.Read, asked(c, func(q PathQuestion) (Steered, error) {
+			return c.elephants.ports(q)
+		})),
+		"POST /v1/paths/recover": api.Needs(api.Read, asked(c, func(q PathQuestion) (Steered,
+			error) {
+			s, _, err := c.elephants.fabric.follow(q.Flow, q.FlowLabel)
+			return s, err
+		})),
+		"POST /v1/paths/best": api.Needs(api.Read, asked(c, func(q PathQuestion) (
+			api.List[Steered], error) {
+			items, err := c.elephants.bestPaths(q)
+			return api.List[Steered]{Items: items}, err
+		})),
+		"GET /v1/elephants":    api.Needs(api.Read, c.getElephants),
+		"PUT /v1/elephants":    api.Needs(api.Operate, asked(c, c.putElephants)),
+		"DELETE /v1/elephants": api.Needs(api.Operate, asked(c, c.deleteElephants)),
+	}
 }
 
 // asked reads a body and answers it in the event loop.
@@ -89,30 +98,22 @@ func asked[Q, A any](c *Controller, answer func(Q) (A, error)) func(*http.Reques
 		if err := api.ReadJSON(r, &q); err != nil {
 			return nil, err
 		}
-		return answered(r.Context(), c, q, answer)
+		return inLoop(c, r, func() (none A, err error) {
+			if err := c.noFabric(); err != nil {
+				return none, err
+			}
+			return answer(q)
+		})
 	}
-}
-
-// answered answers a question in the event loop.
-func answered[Q, A any](ctx context.Context, c *Controller, q Q, answer func(Q) (A, error)) (a A,
-	err error) {
-	doErr := c.do(ctx, func() {
-		if err = c.noFabric(); err == nil {
-			a, err = answer(q)
-		}
-	})
-	if doErr != nil {
-		return a, doErr
-	}
-	return a, err
 }
 
 func (c *Controller) getElephants(r *http.Request) (any, error) {
-	return answered(r.Context(), c, struct{}{}, c.placed)
-}
-
-func (c *Controller) placed(struct{}) (api.List[Elephant], error) {
-	return api.List[Elephant]{Items: c.elephants.list(time.Now())}, nil
+	return inLoop(c, r, func() (list api.List[Elephant], err error) {
+		if err := c.noFabric(); err != nil {
+			return list, err
+		}
+		return api.List[Elephant]{Items: c.elephants.list(time.Now())}, nil
+	})
 }
 
 func (c *Controller) putElephants(list api.List[Placement]) (Placements, error) {

@@ -19,6 +19,7 @@ var fuzzedPrograms = map[string]func(*testing.F){
 	"path_connect4": FuzzPathConnect, "path_connect6": FuzzPathConnect,
 	"path_label": FuzzPathLabel, "path_sendmsg6": FuzzPathLabel,
 	"edge": FuzzEdgeClients, "edge_copy": FuzzCopy,
+	"flowlet_send": FuzzFlowletSend, "flowlet_heard": FuzzFlowletHeard,
 	"headend": FuzzHeadend, "headend_divert": FuzzDivert,
 	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,
 	"merge": FuzzMerge, "merge_mark": FuzzMark,

@@ -13,4 +13,5 @@ package datapath
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types -output-stem path_source pathSource ../bpf/path_source.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types telemetry ../bpf/telemetry.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types -output-stem target_port targetPort ../bpf/target_port.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
+//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types flowlet ../bpf/flowlet.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
 //go:generate go run structs_gen.go

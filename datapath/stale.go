@@ -17,8 +17,8 @@ import (
 var objects = map[string][]func() (*ebpf.CollectionSpec, error){
 	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress},
 	"strays": {loadVrfStray, loadVrfLookup}, "cflb": {loadCflb},
-	"pathSource": {loadPathSource},
-	"telemetry":  {loadTelemetry},
+	"pathSource": {loadPathSource}, "flowlets": {loadFlowlet},
+	"telemetry": {loadTelemetry},
 }
 
 // StalePins lists what is pinned in a node's directory and does not fit this version of Sextant:

@@ -200,6 +200,80 @@ type flowSet struct {
 	Ways [4]uint64
 }
 
+// flowletDestination is struct flowlet_destination. A prefix of destinations.
+type flowletDestination struct {
+	Bits    uint32
+	Address [16]uint8
+}
+
+// flowletFlow is struct flowlet_flow. What is known of a flow. Times are those of the monotonic clock, in ns.
+type flowletFlow struct {
+	Last         uint64 // when it sent
+	TimedAt      uint64 // when the segment was sent that measures a round trip; 0: there is none
+	NextAt       uint64 // the same of the segment that measures the next one
+	Heard        uint64 // when it was acknowledged
+	Timed        uint32 // where these segments end
+	Next         uint32
+	End          uint32 // of what was sent
+	Acknowledged uint32
+	KernelHash   uint32 // that the kernel changes when it takes the path for broken
+	Path         uint32
+	Former       uint32 // path of what was sent before since
+	Since        uint32 // where what was sent over path begins
+	Resent       uint32 // where what was sent again ends
+	Tcp          uint32 // the sequence numbers are known
+}
+
+// flowletGroup is struct flowlet_group. A group of paths to the same destinations.
+type flowletGroup struct {
+	Paths uint32
+	MTU   uint32 // that fits all of them, outer header included
+	Path  [16]uint32
+}
+
+// flowletKey is struct flowlet_key. A flow, as the host sees it.
+type flowletKey struct {
+	Local      [2]uint64 // IPv4 as ::ffff:0:0/96
+	Remote     [2]uint64
+	LocalPort  uint16
+	RemotePort uint16
+	Protocol   uint32
+}
+
+// flowletMeasure is struct flowlet_measure. What the programs find out about a path.
+type flowletMeasure struct {
+	Octets    int64  // under way: sent, and not acknowledged
+	At        uint64 // when that was
+	RoundTrip uint64 // ns, smoothed; 0: not known
+	Measured  uint64 // when it was
+	Silent    uint64 // since when a segment waits that is acknowledged at once; 0: none does
+	Packets   uint64 // that were sent
+	Bytes     uint64
+	Moves     uint64 // flows that came from another path
+	Left      uint64 // flows that left as nothing was heard
+	Lost      uint32 // of FLOWLET_LOST, smoothed
+	Reserved  uint32
+}
+
+// flowletPath is struct flowlet_path. A path, as the agent knows it.
+type flowletPath struct {
+	SID       [2]uint64 // the list of segments: outer destination
+	Delay     uint64    // ns there and back, by probes; 0: not known
+	Interface uint32    // to its first segment; 0: not known
+	MTU       uint32
+	Down      uint32
+	Reserved  uint32
+}
+
+// flowletSettings is struct flowlet_settings. What the programs are loaded for.
+type flowletSettings struct {
+	Source   [2]uint64 // of outer headers
+	Gap      uint64    // ns without a packet that end a flowlet, at least
+	Choice   uint32
+	HopLimit uint8
+	Reserved [3]uint8
+}
+
 // former is struct former
 type former struct {
 	Secret     flowSecret

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,31 +17,22 @@ import (
 // object is one of JSON.
 type object map[string]any
 
-// OpenAPI describes the API of agents.
-func OpenAPI() map[string]any { return Describe(title, endpoints(handler{})) }
-
-const (
-	title      = "Sextant agent"
-	apiVersion = "1"
-)
-
-// Describe describes an API (OpenAPI 3.1) by the table from which it is served.
-func Describe(title string, operations []Operation) map[string]any {
-	d := describing{schemas: object{}, types: map[string]reflect.Type{},
-		settings: config.Settings()}
+// OpenAPI describes the API (OpenAPI 3.1), made from the table by which it is served.
+func OpenAPI(version string) object {
+	d := describing{schemas: object{}, settings: config.Settings()}
 	paths := object{}
-	for _, e := range operations {
-		item, ok := paths[e.Path].(object)
+	for _, e := range endpoints() {
+		item, ok := paths[e.path].(object)
 		if !ok {
 			item = object{}
-			paths[e.Path] = item
+			paths[e.path] = item
 		}
-		item[strings.ToLower(e.Method)] = d.operation(e)
+		item[strings.ToLower(e.method)] = d.operation(e)
 	}
 	d.schema(of[Error]())
 	return object{
 		"openapi":  "3.1.0",
-		"info":     object{"title": title, "version": apiVersion},
+		"info":     object{"title": "Sextant agent", "version": version},
 		"paths":    paths,
 		"security": []object{{"bearer": []string{}}},
 		"components": object{"schemas": d.schemas, "securitySchemes": object{
@@ -52,38 +44,37 @@ func Describe(title string, operations []Operation) map[string]any {
 // describing collects the schemas of the types that are met, by their names.
 type describing struct {
 	schemas  object
-	types    map[string]reflect.Type // of the schemas
 	settings []config.Setting
 }
 
 var pathParameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
-func (d describing) operation(e Operation) object {
+func (d describing) operation(e endpoint) object {
 	parameters := []object{}
-	for _, match := range pathParameter.FindAllStringSubmatch(e.Path, -1) {
+	for _, match := range pathParameter.FindAllStringSubmatch(e.path, -1) {
 		parameters = append(parameters, object{"name": match[1], "in": "path", "required": true,
 			"schema": object{"type": "string"}})
 	}
-	for _, p := range e.Query {
-		parameters = append(parameters, object{"name": p.Name, "in": "query",
-			"description": p.What, "schema": object{"type": p.Kind}})
+	for _, p := range e.query {
+		parameters = append(parameters, object{"name": p.name, "in": "query",
+			"description": p.what, "schema": object{"type": p.kind}})
 	}
 	content := object{e.mediaType(): object{}}
-	if e.Answer != nil {
-		content = object{e.mediaType(): object{"schema": d.schema(e.Answer)}}
+	if e.answer != nil {
+		content = object{e.mediaType(): object{"schema": d.schema(e.answer)}}
 	}
 	fault := object{"application/json": object{"schema": object{"type": "object",
 		"properties": object{"error": d.schema(of[Error]())}, "required": []string{"error"}}}}
 	o := object{
-		"operationId": operationID(e), "summary": e.Summary, "parameters": parameters,
-		"x-permission": e.Needs,
+		"operationId": operationID(e), "summary": e.summary, "parameters": parameters,
+		"x-permission": e.needs,
 		"responses": object{
 			"200":     object{"description": "done", "content": content},
 			"default": object{"description": "refused", "content": fault},
 		},
 	}
-	if e.Body != nil {
-		o["requestBody"] = d.body(e.Body)
+	if e.body != nil {
+		o["requestBody"] = d.body(e.body)
 	}
 	return o
 }
@@ -102,17 +93,17 @@ func content(media string, schema object) object {
 	return object{"required": true, "content": object{media: object{"schema": schema}}}
 }
 
-func (e Operation) mediaType() string {
-	if e.Media != "" {
-		return e.Media
+func (e endpoint) mediaType() string {
+	if e.media != "" {
+		return e.media
 	}
 	return "application/json"
 }
 
 // operationID is the method and the words of the path: putServicesBackends.
-func operationID(e Operation) string {
-	id := strings.ToLower(e.Method)
-	for word := range strings.FieldsFuncSeq(e.Path, func(r rune) bool {
+func operationID(e endpoint) string {
+	id := strings.ToLower(e.method)
+	for word := range strings.FieldsFuncSeq(e.path, func(r rune) bool {
 		return r == '/' || r == '-' || r == '{' || r == '}'
 	}) {
 		if word != "v1" {
@@ -160,14 +151,8 @@ func (d describing) structure(t reflect.Type) object {
 	if name == "" {
 		return d.properties(t)
 	}
-	if other, known := d.types[name]; known && other != t { // of another package
-		_, inside, _ := strings.Cut(t.PkgPath(), "/")
-		for word := range strings.SplitSeq(inside, "/") {
-			name = strings.ToUpper(word[:1]) + word[1:] + name
-		}
-	}
-	if _, known := d.types[name]; !known {
-		d.types[name] = t // before its fields: a type may have itself below
+	if _, known := d.schemas[name]; !known {
+		d.schemas[name] = object{} // a type may have itself below
 		d.schemas[name] = d.properties(t)
 	}
 	return object{"$ref": "#/components/schemas/" + name}
@@ -233,3 +218,5 @@ func (d describing) oneOf(schema object, path string) object {
 	}
 	return schema
 }
+
+func (h handler) openAPI(*http.Request) (any, error) { return OpenAPI("1"), nil }

@@ -964,7 +964,6 @@ export interface components {
             number: number;
             offer?: string;
             offeredTo?: string[];
-            otherCopy?: components["schemas"]["OtherCopy"];
             outcome: string;
             packet: string;
             path?: string[];
@@ -1160,11 +1159,6 @@ export interface components {
             hops: components["schemas"]["ECMPNextHop"][];
             left?: string;
             prefix: string;
-        };
-        OtherCopy: {
-            cost: number;
-            header: components["schemas"]["HeaderSID"][];
-            links?: string[];
         };
         PathSourceCounters: {
             bound: number;
@@ -1485,7 +1479,6 @@ export interface components {
             ageSeconds: number;
             avoid?: string[];
             by: string;
-            copied?: boolean;
             cost: number;
             least: number;
             links?: string[];

@@ -93,6 +93,7 @@ func statusView(s fullStatus) view {
 			filled(cacheTable(s.Counters)),
 			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters)),
 			filled(choiceTable(s.Counters)), filled(steeredTable(s.Counters)),
+			filled(flowletTable(s.Counters)),
 			filled(telemetryTable(s.Counters))),
 		names: []string{s.Node},
 	}
@@ -124,8 +125,8 @@ func packetTable(counters []api.Counters) table {
 		wide:    []string{"TRANSMITTED", "REDIRECTED", "HANDED-TO-KERNEL"},
 	}
 	for _, c := range counters {
-		if c.CFLB != nil || c.PathSource != nil || c.Telemetry != nil {
-			continue // choiceTable, steeredTable, telemetryTable
+		if c.CFLB != nil || c.PathSource != nil || c.Flowlets != nil || c.Telemetry != nil {
+			continue // choiceTable, steeredTable, flowletTable, telemetryTable
 		}
 		t.rows = append(t.rows, []string{
 			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
@@ -186,6 +187,37 @@ func steeredTable(counters []api.Counters) table {
 				[]string{"no free port or label", count(c.PathSource.NoPort)},
 				[]string{"bound by the application", count(c.PathSource.Bound)},
 				[]string{"unmatched", count(c.PathSource.Unmatched)})
+		}
+	}
+	return t
+}
+
+// flowletTable says over which paths a host sent its packets.
+func flowletTable(counters []api.Counters) table {
+	t := table{title: "Flowlets:", columns: []string{"GROUP", "PATH", "UP", "PACKETS", "MOVES",
+		"LEFT", "UNDER-WAY", "ROUND-TRIP", "LOST"}, wide: []string{"SID", "INTERFACE", "SILENT"}}
+	milliseconds := func(ms float64) string {
+		if ms == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.3f ms", ms)
+	}
+	for _, c := range counters {
+		if c.Flowlets == nil {
+			continue
+		}
+		for _, p := range c.Flowlets.Paths {
+			t.rows = append(t.rows, []string{p.Group, p.Name, yes(p.Up), count(p.Packets),
+				count(p.Moves), count(p.Left), count(p.UnderWayBytes),
+				milliseconds(p.RoundTripMs), fmt.Sprintf("%.1f ‰", p.LostPermille),
+				p.SID.String(), orDash(p.Interface), milliseconds(p.SilentMs)})
+		}
+		for _, other := range []struct {
+			what    string
+			packets uint64
+		}{{"(too long)", c.Flowlets.TooLong}, {"(all paths down)", c.Flowlets.Pathless}} {
+			t.rows = append(t.rows, []string{other.what, "-", "-", count(other.packets), "-", "-",
+				"-", "-", "-", "-", "-", "-"})
 		}
 	}
 	return t

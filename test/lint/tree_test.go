@@ -35,7 +35,6 @@ var tree = []folder{
 	{path: "experiment/experimenttest"},
 	{path: "experiment"},
 	{path: "experiment/chart", pure: true},
-	{path: "experiment/tablefile"},
 
 	{path: "controller/kubernetes/e2e"},
 	{path: "controller/kubernetes/kubetest"},
@@ -47,7 +46,6 @@ var tree = []folder{
 	{path: "controller/kubernetes/address", pure: true},
 	{path: "controller/kubernetes/v1alpha1", pure: true},
 	{path: "controller"},
-	{path: "controller/schedulerpb"},
 	{path: "controller/listener"},
 	{path: "controller/collector"},
 	{path: "controller/ipfix", pure: true},
@@ -61,6 +59,7 @@ var tree = []folder{
 	{path: "agent/strays"},
 	{path: "agent/cflb"},
 	{path: "agent/pathsource"},
+	{path: "agent/flowlets"},
 	{path: "agent/telemetry"},
 	{path: "agent/role/roletest"},
 	{path: "agent/role"},

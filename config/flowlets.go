@@ -1,0 +1,142 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Flowlets is the role of a host that sends its flows over several paths: a pause in a flow, after
+// which nothing can be overtaken, lets it take another one.
+type Flowlets struct {
+	// by which packets of this machine leave, and answers arrive
+	Interfaces []string `key:"interfaces" style:"flow"`
+	// outer source address
+	Source netip.Addr `key:"source"`
+	// of the outer header
+	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
+	// a flow without a packet for so long may take another path; where paths are measured, at least
+	// for as long as their round trips differ
+	Gap time.Duration `key:"gap" default:"500us" range:"0s 10s"`
+	// which path a flow then takes
+	Choice FlowletChoice `key:"choice" default:"measured"`
+	// how many flows are known at a time
+	Flows int `key:"flows" default:"65536" range:"64 16777216"`
+	// nil: paths are measured by the flows themselves alone
+	Probe  *Probe         `key:"probe" change:"whole"`
+	Groups []FlowletGroup `key:"groups" item:"flowlets %s"`
+}
+
+// FlowletChoice is how a path is chosen for a flowlet.
+type FlowletChoice string
+
+// The choices.
+const (
+	// the least octets under way, times delay, more where segments are lost
+	Measured FlowletChoice = "measured"
+	Random   FlowletChoice = "random" // any that is not down
+	OfFlow   FlowletChoice = "flow"   // the same for the whole flow, by hash
+)
+
+// FlowletGroup is destinations with the paths that lead there.
+type FlowletGroup struct {
+	Name         string         `key:"name"`
+	Destinations []netip.Prefix `key:"destinations" as:"any" style:"flow"`
+	Paths        []FlowletPath  `key:"paths" item:"+ : path %s"`
+}
+
+// FlowletPath is a path: a list of segments in one destination address, of which the last
+// decapsulates.
+type FlowletPath struct {
+	Name string     `key:"name"`
+	SID  netip.Addr `key:"sid" as:"sid"`
+}
+
+const (
+	flowletGroupsMax       = 128  // of datapath's, which needs room for a change
+	flowletPathsMax        = 16   // FLOWLET_PATHS_MAX
+	flowletAllPathsMax     = 512  // of datapath's, which needs room for a change
+	flowletDestinationsMax = 4096 // entries of flowlet_destinations
+)
+
+func (*Flowlets) required() map[string]string {
+	return map[string]string{
+		"interfaces": namesWanted,
+		"source":     `"source: " and an address of this machine`,
+		"groups":     `"groups:" and a list of name, destinations and paths`,
+	}
+}
+
+func (*FlowletGroup) required() map[string]string {
+	return map[string]string{
+		"name":         `"name: " and a name for these destinations`,
+		"destinations": `"destinations:" and a list of prefixes`,
+		"paths":        `"paths:" and a list of name and sid`,
+	}
+}
+
+func (*FlowletPath) required() map[string]string {
+	return map[string]string{
+		"name": `"name: " and a name for the path`,
+		"sid":  `"sid: " and the segments in one address, like "fcbb:bb00:1:2:d6::"`,
+	}
+}
+
+func (c *checker) flowlets(f *Flowlets) {
+	if len(f.Interfaces) == 0 {
+		c.invalid("flowlets.interfaces", "there is none by which packets leave",
+			"name those: ip link lists them")
+	}
+	seen := unique[string]{}
+	for i, name := range f.Interfaces {
+		where := fmt.Sprintf("flowlets.interfaces[%d]", i)
+		c.interfaceName(where, name)
+		if _, taken := seen.add(name, where); taken {
+			c.conflict(where, fmt.Sprintf("interface %q is given twice", name),
+				"delete one of the two")
+		}
+	}
+	if !f.Source.Is6() {
+		c.invalid("flowlets.source", fmt.Sprintf("%s is no IPv6 address", f.Source),
+			"write one of this machine, to which the SR domain has routes")
+	}
+	c.count("flowlets.groups", "groups", len(f.Groups), flowletGroupsMax)
+	names, to, sids, all := unique[string]{}, unique[netip.Prefix]{}, unique[netip.Addr]{}, 0
+	for i, g := range f.Groups {
+		where := fmt.Sprintf("flowlets.groups[%d]", i)
+		c.name(join(where, "name"), "group", g.Name)
+		if _, taken := names.add(g.Name, where); taken {
+			c.conflict(join(where, "name"), fmt.Sprintf("group %q is there twice", g.Name),
+				"give one another name")
+		}
+		for j, prefix := range g.Destinations {
+			at := fmt.Sprintf("%s.destinations[%d]", where, j)
+			if other, taken := to.add(prefix.Masked(), g.Name); taken {
+				c.conflict(at, fmt.Sprintf("group %s has %s, too", other, prefix),
+					"take it out of one of them")
+			}
+			all++
+		}
+		c.flowletPaths(where, g, sids)
+	}
+	c.count("flowlets.groups", "destinations", all, flowletDestinationsMax)
+	c.count("flowlets.groups", "paths", len(sids), flowletAllPathsMax)
+}
+
+func (c *checker) flowletPaths(where string, g FlowletGroup, sids unique[netip.Addr]) {
+	c.count(join(where, "paths"), "paths", len(g.Paths), flowletPathsMax)
+	names, own := unique[string]{}, unique[netip.Addr]{}
+	for i, p := range g.Paths {
+		at := fmt.Sprintf("%s.paths[%d]", where, i)
+		c.name(join(at, "name"), "path", p.Name)
+		if _, taken := names.add(p.Name, at); taken {
+			c.conflict(join(at, "name"), fmt.Sprintf("path %q is there twice", p.Name),
+				"give one another name")
+		}
+		if other, taken := own.add(p.SID, p.Name); taken {
+			c.conflict(join(at, "sid"), fmt.Sprintf("path %s has it, too", other),
+				"delete one of the two")
+		}
+		sids.add(p.SID, p.Name)
+	}
+}

@@ -261,44 +261,16 @@ static __always_inline bool has_no_place(struct __sk_buff *skb, const struct int
 	return option.kind;
 }
 
-SEC("tc")
-int telemetry_source(struct __sk_buff *skb)
+/* Inserts telemetry into a chosen packet, if it has a place for it. A function of its own: its
+ * registers would cost packets that are not chosen. */
+static __noinline int chosen(struct __sk_buff *skb, const struct telemetry_class *class)
 {
-	__u32 number = 0, zero = 0, protocol, current, ceiling, drawn = 0;
-	struct telemetry_class *class;
-	struct telemetry_lists *lists;
-	struct telemetry_list *list;
 	struct int_outer o = {};
 	struct int_scratch *s;
+	__u32 zero = 0;
 
-	if (!is_ipv6(skb))
-		return TC_ACT_UNSPEC;
-	protocol = protocol_of(skb);
-	if (!is_inner(protocol) && !may_carry(protocol) && !is_plain(skb, protocol))
-		return TC_ACT_UNSPEC;
-	lists = bpf_map_lookup_elem(&telemetry_classes, &zero);
-	if (!lists)
-		return TC_ACT_UNSPEC;
-	current = *(volatile __u32 *)&lists->current;
-	ceiling = lists->ceilings[current & 1];
-	if (ceiling != CEILING_NONE) { /* before the packet is looked at, which costs more */
-		drawn = chance();
-		if (drawn > ceiling)
-			return TC_ACT_UNSPEC;
-	}
-	list = list_of(lists, current);
-	class = list->classes;
-	if (class->looks) {
-		number = class_of_plain(skb, &class);
-		if (number == CLASS_UNDECIDED) {
-			number = class_of(skb, current, is_plain(skb, protocol));
-			class = class_at(list, number);
-		}
-	}
-	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class, ceiling, drawn))
-		return TC_ACT_UNSPEC;
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
-	if (!s)
+	if (!s || !class)
 		return TC_ACT_UNSPEC;
 	if (!int_walk(skb, &o) || has_no_place(skb, &o))
 		return outcome_count(TELEMETRY_CARRIES);
@@ -306,6 +278,88 @@ int telemetry_source(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_SEGMENTED);
 	return settings.encoding == ENCODING_INT ? insert(skb, &o, class) :
 						   option_insert(skb, s, class);
+}
+
+/* Gives a packet of a class telemetry, if it is to have it. A function of its own, as those that
+ * follow: what they need would cost packets that are not chosen. */
+static __noinline int source_of(struct __sk_buff *skb, struct telemetry_choice *choice,
+				const struct telemetry_class *class, __u32 drawn)
+{
+	return choice && class && is_chosen(choice, class, drawn) ? chosen(skb, class) :
+								    TC_ACT_UNSPEC;
+}
+
+/* The number of the class of a packet of which the first words of a class do not say enough;
+ * TELEMETRY_CLASSES: none. */
+static __always_inline __u32 class_of_any(struct __sk_buff *skb, const struct telemetry_list *list,
+					  __u32 current, bool plain)
+{
+	const struct telemetry_class *class = list->classes;
+	struct flow_fields f;
+
+	if (!class->looks)
+		return 0;
+	if (!flow_fields(skb, &f))
+		return class_of(skb, current, plain);
+	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++, class ++)
+		if (fields_match(class, f.head, f.ports) &&
+		    (!class->more || more_matches(skb, class)))
+			return i;
+	return TELEMETRY_CLASSES;
+}
+
+/* Gives any packet telemetry, if its class is to have it. */
+static __noinline int source_any(struct __sk_buff *skb, struct telemetry_choice *choice,
+				 __u32 drawn)
+{
+	__u32 protocol = protocol_of(skb), current = list_current(), number;
+	struct telemetry_list *list = list_of(current);
+
+	if (!is_inner(protocol) && !may_carry(protocol) && !is_plain(skb, protocol))
+		return TC_ACT_UNSPEC;
+	number = class_of_any(skb, list, current, is_plain(skb, protocol));
+	if (number >= TELEMETRY_CLASSES)
+		return TC_ACT_UNSPEC;
+	return source_of(skb, choice, class_at(list, number), drawn);
+}
+
+SEC("tc")
+int telemetry_source(struct __sk_buff *skb)
+{
+	__u32 zero = 0, ceiling, drawn = 0;
+	struct telemetry_choice *choice;
+	struct telemetry_class *class;
+	struct telemetry_list *list;
+	struct flow_fields f;
+
+	if (!is_ipv6(skb))
+		return TC_ACT_UNSPEC;
+	choice = bpf_map_lookup_elem(&telemetry_choices, &zero);
+	if (!choice)
+		return TC_ACT_UNSPEC;
+	list = list_of(list_current());
+	ceiling = list->ceiling;
+	class = list->classes;
+	barrier_var(class);
+	if (ceiling != CEILING_NONE) { /* before the packet is looked at, which costs more */
+		drawn = chance(choice);
+		if (drawn > ceiling)
+			return TC_ACT_UNSPEC;
+	}
+	if (!flow_fields(skb, &f))
+		return source_any(skb, choice, drawn);
+	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++, class ++) {
+		barrier_var(
+			class); /* or clang keeps two variables of the loop, and spills others */
+		if (!fields_match(class, f.head, f.ports))
+			continue;
+		if (class->more && !more_matches(skb, class))
+			continue;
+		if (class->one_in && !is_its_turn(choice, class))
+			return TC_ACT_UNSPEC;
+		return class->one_in ? chosen(skb, class) : source_of(skb, choice, class, drawn);
+	}
+	return TC_ACT_UNSPEC;
 }
 
 /* The free slot that the node writes to, from the stack on; -1: there is none. */

@@ -106,6 +106,8 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 	turns := []TelemetryClass{benchClass(1<<31, true, srpolicy.Match{})}
 	listed := []TelemetryClass{benchClass(1<<31, false, port)}
 	listedTurns := []TelemetryClass{benchClass(1<<31, true, port)}
+	network := []TelemetryClass{benchClass(1<<31, true, srpolicy.Match{
+		Destination: netip.PrefixFrom(hostVIPv6, 64).Masked()})}
 	all := []TelemetryClass{benchClass(1, true, srpolicy.Match{})}
 	quiet := model.TelemetryWatch{Limit: 1 << 31, GapNS: 1000e9, QueueBytes: 1 << 30,
 		QueueChange: 1 << 30, Reasons: 1<<model.TelemetryReasonBits - 1, FlowIntervalNS: 1 << 60}
@@ -124,6 +126,7 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 		row("source: not chosen, in turn", source, plain, turns, off),
 		row("source: not chosen, by chance, of a class", source, plain, listed, off),
 		row("source: not chosen, in turn, of a class", source, plain, listedTurns, off),
+		row("source: not chosen, in turn, by a prefix", source, plain, network, off),
 		w.thatCount(t, row("source: header inserted", source, plain, all, off),
 			model.TelemetryInserted),
 		row("transit: plain IPv6", transit, stranger, nil, off),

@@ -77,7 +77,11 @@ func (c *collection) load(spec *ebpf.CollectionSpec,
 }
 
 // isConstant tells the maps behind C constants, of which each copy of a program has its own.
-func isConstant(name string) bool { return filepath.Ext(name) != "" }
+func isConstant(name string) bool { return filepath.Ext(name) != "" && !isVariable(name) }
+
+// isVariable tells the maps behind C variables that user space writes, each in a section of its
+// own. The next agent loads its own: they are not pinned.
+func isVariable(name string) bool { return strings.HasPrefix(name, ".data.") }
 
 // pinned opens a map pinned by an earlier agent, nil if there is none that fits.
 func (c *collection) pinned(spec *ebpf.MapSpec, name string) *ebpf.Map {
@@ -101,6 +105,9 @@ func (c *collection) pinnedMap(name string) *ebpf.Map {
 // pin makes the maps visible in the directory, each replacing its predecessor in one step.
 func (c *collection) pin() error {
 	for name, m := range c.maps {
+		if isVariable(name) {
+			continue
+		}
 		final := filepath.Join(c.dir, name)
 		fresh := final + freshSuffix
 		os.Remove(fresh)

@@ -673,20 +673,28 @@ type targetKey struct {
 	Reserved uint32
 }
 
+// telemetryChoice is struct telemetry_choice. What a source remembers of the packets of a processor.
+type telemetryChoice struct {
+	Chance uint64     // state of chance(), which user space begins with a random number
+	Turns  [16]uint32 // packets until the next one is chosen in turn
+}
+
 // telemetryClass is struct telemetry_class. What a source does with packets of one class: of the listed ones, the first that the packet matches. It may change at any time.
 type telemetryClass struct {
 	Match        match  // of the inner packet
-	Fields       uint64 // what flow_fields of the class are, as far as mask says
-	Mask         uint64
+	Head         uint64 // what flow_fields.head of the class is, as far as the mask says
+	HeadMask     uint64
+	Ports        uint32 // the same of flow_fields.ports
+	PortsMask    uint32
 	Threshold    uint32 // by chance: random numbers up to it choose the packet
 	OneIn        uint32 // in turn: each so manieth packet of a CPU; 0: by chance
 	Instructions uint16 // 0: no packet
 	Hops         uint8  // nodes that push, at most; the source counts
 	Slots        uint8  // left free in the stack, for nodes that write in place
-	Listed       uint8  // 0: here the list ends
+	Listed       uint8  // 0: here the list ends; all octets are 0, and no packet is chosen
 	Looks        uint8  // at the match; 0: all packets are of the class
-	More         uint8  // the match says more than the fields: prefixes, ranges of ports
-	Reserved     uint8
+	More         uint8  // MORE_PREFIXES, MORE_PORTS: what the match says besides the fields
+	Number       uint8  // in the list
 }
 
 // telemetryEvent is struct telemetry_event. A packet that came to the sink, and why it is told of.
@@ -726,14 +734,15 @@ type telemetryFlowKey struct {
 
 // telemetryList is struct telemetry_list. Classes in the order in which packets meet them.
 type telemetryList struct {
-	Classes [16]telemetryClass
+	Ceiling  uint32 // no random number above it chooses a packet; CEILING_NONE
+	Reserved uint32
+	Classes  [16]telemetryClass
 }
 
 // telemetryLists is struct telemetry_lists. Two lists of classes: the agent writes the one that packets do not meet, and then switches.
 type telemetryLists struct {
-	Current    uint32    // the list that packets meet: 0 or 1
-	TAIOffsetS int32     // seconds that CLOCK_TAI is before POSIX time
-	Ceilings   [2]uint32 // of each list: no random number above it chooses a packet
+	Current    uint32 // the list that packets meet: 0 or 1
+	TAIOffsetS int32  // seconds that CLOCK_TAI is before POSIX time
 	Lists      [2]telemetryList
 }
 

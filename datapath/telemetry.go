@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -111,31 +112,33 @@ func (c TelemetryClass) entry() (e telemetryClass) {
 // fields says of the match what the program compares in one step: flow_fields of
 // bpf/include/telemetry_class.h.
 func (e *telemetryClass) fields() {
-	const protocol, dscp, version = 32, 46, 52
 	m, all := &e.Match, [2]uint16{0, 0xffff}
-	is := func(value, mask uint64, at int) {
-		e.Fields |= value << at
-		e.Mask |= mask << at
-	}
+	const morePrefixes, morePorts = 1, 2 // MORE_PREFIXES, MORE_PORTS
 	if m.Source != (prefix{}) || m.Destination != (prefix{}) {
-		e.More = 1
+		e.More |= morePrefixes
 	}
 	for i, ports := range [][2]uint16{m.SourcePorts, m.DestinationPorts} {
 		switch {
 		case ports[0] == ports[1]:
-			is(uint64(bits.ReverseBytes16(ports[0])), 0xffff, 16*i)
+			e.Ports |= uint32(bits.ReverseBytes16(ports[0])) << (16 * i)
+			e.PortsMask |= 0xffff << (16 * i)
 		case ports != all:
-			e.More = 1
+			e.More |= morePorts
 		}
 	}
-	if m.Protocol != 0 {
-		is(uint64(m.Protocol), 0xff, protocol)
-	}
-	if m.DSCP != dscpAny {
-		is(uint64(m.DSCP), 0x3f, dscp)
+	first := func(value, mask uint16) { // two octets of an IPv6 header: version, DSCP
+		e.Head |= uint64(bits.ReverseBytes16(value))
+		e.HeadMask |= uint64(bits.ReverseBytes16(mask))
 	}
 	if m.Family != 0 {
-		is(uint64(m.Family), 0xf, version)
+		first(uint16(m.Family)<<12, 0xf<<12)
+	}
+	if m.DSCP != dscpAny {
+		first(uint16(m.DSCP)<<6, 0x3f<<6)
+	}
+	if m.Protocol != 0 {
+		e.Head |= uint64(m.Protocol) << 48
+		e.HeadMask |= 0xff << 48
 	}
 }
 
@@ -194,6 +197,9 @@ func (t *Telemetry) open() error {
 	if t.programs, err = t.load(spec, "telemetry_outcomes"); err != nil {
 		return err
 	}
+	if err := t.seedChance(); err != nil {
+		return err
+	}
 	prefixes := map[netip.Prefix]uint32{}
 	for _, prefix := range t.config.SIDs {
 		prefixes[prefix.Masked()] |= prefixSink
@@ -216,6 +222,25 @@ func (t *Telemetry) open() error {
 	return t.SetClock()
 }
 
+// seedChance begins the random numbers of each processor with another one.
+func (t *Telemetry) seedChance() error {
+	processors, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the processors: %w", err)
+	}
+	choices := make([]telemetryChoice, processors)
+	for i := range choices {
+		choices[i].Chance = rand.Uint64()
+	}
+	if err := t.maps["telemetry_choices"].Put(uint32(0), choices); err != nil {
+		return fmt.Errorf("begin the random numbers that choose packets: %w", err)
+	}
+	return nil
+}
+
+// telemetryListsMap is behind telemetry_lists of bpf/include/telemetry_class.h.
+const telemetryListsMap = ".data.lists"
+
 // enum telemetry_prefix_kind
 const (
 	prefixSink  = 1
@@ -226,7 +251,7 @@ const (
 // writes: NTP may say so at any time.
 func (t *Telemetry) SetClock() error {
 	var lists telemetryLists
-	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &lists); err != nil {
+	if err := t.maps[telemetryListsMap].Lookup(uint32(0), &lists); err != nil {
 		return fmt.Errorf("read the classes of telemetry: %w", err)
 	}
 	offset, err := taiOffset()
@@ -234,7 +259,7 @@ func (t *Telemetry) SetClock() error {
 		return err
 	}
 	lists.TAIOffsetS = offset
-	return t.maps["telemetry_classes"].Put(uint32(0), lists)
+	return t.maps[telemetryListsMap].Put(uint32(0), lists)
 }
 
 // taiOffset is by how many seconds CLOCK_TAI is before POSIX time.
@@ -282,19 +307,20 @@ func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
 		}
 	}
 	var lists telemetryLists
-	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &lists); err != nil {
+	if err := t.maps[telemetryListsMap].Lookup(uint32(0), &lists); err != nil {
 		return fmt.Errorf("read the classes of telemetry: %w", err)
 	}
 	next := 1 - lists.Current
-	list := lists.Lists[next].Classes[:]
-	clear(list)
+	list := &lists.Lists[next]
+	*list = telemetryList{}
 	for number, class := range classes {
-		list[number] = class.entry()
+		list.Classes[number] = class.entry()
+		list.Classes[number].Number = uint8(number)
 	}
-	lists.Ceilings[next] = ceilingOf(list)
+	list.Ceiling = ceilingOf(list.Classes[:])
 	for _, current := range []uint32{lists.Current, next} {
 		lists.Current = current
-		if err := t.maps["telemetry_classes"].Put(uint32(0), lists); err != nil {
+		if err := t.maps[telemetryListsMap].Put(uint32(0), lists); err != nil {
 			return fmt.Errorf("set the classes of telemetry: %w", err)
 		}
 	}

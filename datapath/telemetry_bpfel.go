@@ -19,14 +19,12 @@ const (
 	telemetryMapDrops                = "drops"
 	telemetryMapIntScratches         = "int_scratches"
 	telemetryMapTelemetryBudgets     = "telemetry_budgets"
-	telemetryMapTelemetryChance      = "telemetry_chance"
-	telemetryMapTelemetryClasses     = "telemetry_classes"
+	telemetryMapTelemetryChoices     = "telemetry_choices"
 	telemetryMapTelemetryEvents      = "telemetry_events"
 	telemetryMapTelemetryFlows       = "telemetry_flows"
 	telemetryMapTelemetryOutcomes    = "telemetry_outcomes"
 	telemetryMapTelemetryPrefixes    = "telemetry_prefixes"
 	telemetryMapTelemetryReasons     = "telemetry_reasons"
-	telemetryMapTelemetryTurns       = "telemetry_turns"
 	telemetryMapTelemetryUtilization = "telemetry_utilization"
 	telemetryMapTelemetryWatches     = "telemetry_watches"
 	telemetryProgTelemetrySink       = "telemetry_sink"
@@ -34,6 +32,7 @@ const (
 	telemetryProgTelemetryTransit    = "telemetry_transit"
 	telemetryVarSettings             = "settings"
 	telemetryVarTelemetryEventType   = "telemetry_event_type"
+	telemetryVarTelemetryLists       = "telemetry_lists"
 )
 
 // loadTelemetry returns the embedded CollectionSpec for telemetry.
@@ -90,14 +89,12 @@ type telemetryMapSpecs struct {
 	Drops                *ebpf.MapSpec `ebpf:"drops"`
 	IntScratches         *ebpf.MapSpec `ebpf:"int_scratches"`
 	TelemetryBudgets     *ebpf.MapSpec `ebpf:"telemetry_budgets"`
-	TelemetryChance      *ebpf.MapSpec `ebpf:"telemetry_chance"`
-	TelemetryClasses     *ebpf.MapSpec `ebpf:"telemetry_classes"`
+	TelemetryChoices     *ebpf.MapSpec `ebpf:"telemetry_choices"`
 	TelemetryEvents      *ebpf.MapSpec `ebpf:"telemetry_events"`
 	TelemetryFlows       *ebpf.MapSpec `ebpf:"telemetry_flows"`
 	TelemetryOutcomes    *ebpf.MapSpec `ebpf:"telemetry_outcomes"`
 	TelemetryPrefixes    *ebpf.MapSpec `ebpf:"telemetry_prefixes"`
 	TelemetryReasons     *ebpf.MapSpec `ebpf:"telemetry_reasons"`
-	TelemetryTurns       *ebpf.MapSpec `ebpf:"telemetry_turns"`
 	TelemetryUtilization *ebpf.MapSpec `ebpf:"telemetry_utilization"`
 	TelemetryWatches     *ebpf.MapSpec `ebpf:"telemetry_watches"`
 }
@@ -108,6 +105,7 @@ type telemetryMapSpecs struct {
 type telemetryVariableSpecs struct {
 	Settings           *ebpf.VariableSpec `ebpf:"settings"`
 	TelemetryEventType *ebpf.VariableSpec `ebpf:"telemetry_event_type"`
+	TelemetryLists     *ebpf.VariableSpec `ebpf:"telemetry_lists"`
 }
 
 // telemetryObjects contains all objects after they have been loaded into the kernel.
@@ -133,14 +131,12 @@ type telemetryMaps struct {
 	Drops                *ebpf.Map `ebpf:"drops"`
 	IntScratches         *ebpf.Map `ebpf:"int_scratches"`
 	TelemetryBudgets     *ebpf.Map `ebpf:"telemetry_budgets"`
-	TelemetryChance      *ebpf.Map `ebpf:"telemetry_chance"`
-	TelemetryClasses     *ebpf.Map `ebpf:"telemetry_classes"`
+	TelemetryChoices     *ebpf.Map `ebpf:"telemetry_choices"`
 	TelemetryEvents      *ebpf.Map `ebpf:"telemetry_events"`
 	TelemetryFlows       *ebpf.Map `ebpf:"telemetry_flows"`
 	TelemetryOutcomes    *ebpf.Map `ebpf:"telemetry_outcomes"`
 	TelemetryPrefixes    *ebpf.Map `ebpf:"telemetry_prefixes"`
 	TelemetryReasons     *ebpf.Map `ebpf:"telemetry_reasons"`
-	TelemetryTurns       *ebpf.Map `ebpf:"telemetry_turns"`
 	TelemetryUtilization *ebpf.Map `ebpf:"telemetry_utilization"`
 	TelemetryWatches     *ebpf.Map `ebpf:"telemetry_watches"`
 }
@@ -150,14 +146,12 @@ func (m *telemetryMaps) Close() error {
 		m.Drops,
 		m.IntScratches,
 		m.TelemetryBudgets,
-		m.TelemetryChance,
-		m.TelemetryClasses,
+		m.TelemetryChoices,
 		m.TelemetryEvents,
 		m.TelemetryFlows,
 		m.TelemetryOutcomes,
 		m.TelemetryPrefixes,
 		m.TelemetryReasons,
-		m.TelemetryTurns,
 		m.TelemetryUtilization,
 		m.TelemetryWatches,
 	)
@@ -169,6 +163,7 @@ func (m *telemetryMaps) Close() error {
 type telemetryVariables struct {
 	Settings           *ebpf.Variable `ebpf:"settings"`
 	TelemetryEventType *ebpf.Variable `ebpf:"telemetry_event_type"`
+	TelemetryLists     *ebpf.Variable `ebpf:"telemetry_lists"`
 }
 
 // telemetryPrograms contains all programs after they have been loaded into the kernel.

@@ -6,27 +6,33 @@
 #include "telemetry_flow.h"
 
 #define TELEMETRY_CLASSES 16
+#define MORE_PREFIXES 1
+#define MORE_PORTS 2 /* ranges */
 #define CEILING_NONE 0xffffffff /* a class takes turns, and counts all of its packets */
 
 /* What a source does with packets of one class: of the listed ones, the first that the packet
  * matches. It may change at any time. */
 struct telemetry_class {
 	struct match match; /* of the inner packet */
-	__u64 fields; /* what flow_fields of the class are, as far as mask says */
-	__u64 mask;
+	__u64 head; /* what flow_fields.head of the class is, as far as the mask says */
+	__u64 head_mask;
+	__u32 ports; /* the same of flow_fields.ports */
+	__u32 ports_mask;
 	__u32 threshold; /* by chance: random numbers up to it choose the packet */
 	__u32 one_in; /* in turn: each so manieth packet of a CPU; 0: by chance */
 	__u16 instructions; /* 0: no packet */
 	__u8 hops; /* nodes that push, at most; the source counts */
 	__u8 slots; /* left free in the stack, for nodes that write in place */
-	__u8 listed; /* 0: here the list ends */
+	__u8 listed; /* 0: here the list ends; all octets are 0, and no packet is chosen */
 	__u8 looks; /* at the match; 0: all packets are of the class */
-	__u8 more; /* the match says more than the fields: prefixes, ranges of ports */
-	__u8 reserved;
+	__u8 more; /* MORE_PREFIXES, MORE_PORTS: what the match says besides the fields */
+	__u8 number; /* in the list */
 };
 
 /* Classes in the order in which packets meet them. */
 struct telemetry_list {
+	__u32 ceiling; /* no random number above it chooses a packet; CEILING_NONE */
+	__u32 reserved;
 	struct telemetry_class classes[TELEMETRY_CLASSES];
 };
 
@@ -34,24 +40,23 @@ struct telemetry_list {
 struct telemetry_lists {
 	__u32 current; /* the list that packets meet: 0 or 1 */
 	__s32 tai_offset_s; /* seconds that CLOCK_TAI is before POSIX time */
-	__u32 ceilings[2]; /* of each list: no random number above it chooses a packet */
 	struct telemetry_list lists[2];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct telemetry_lists);
-} telemetry_classes SEC(".maps");
+struct telemetry_lists telemetry_lists SEC(".data.lists");
 
-/* Packets until the next one is chosen in turn. */
+/* What a source remembers of the packets of a processor. */
+struct telemetry_choice {
+	__u64 chance; /* state of chance(), which user space begins with a random number */
+	__u32 turns[TELEMETRY_CLASSES]; /* packets until the next one is chosen in turn */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, TELEMETRY_CLASSES);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} telemetry_turns SEC(".maps");
+	__type(value, struct telemetry_choice);
+} telemetry_choices SEC(".maps");
 
 static __always_inline bool class_matches(const struct match *m, const struct telemetry_flow_key *k,
 					  __u32 dscp)
@@ -72,9 +77,15 @@ static __always_inline struct telemetry_class *class_at(struct telemetry_list *l
 }
 
 /* The list that packets meet, or the one of this number. */
-static __always_inline struct telemetry_list *list_of(struct telemetry_lists *lists, __u32 current)
+static __always_inline struct telemetry_list *list_of(__u32 current)
 {
-	return &lists->lists[current & 1];
+	return &telemetry_lists.lists[current & 1];
+}
+
+/* The number of the list that packets meet now. */
+static __always_inline __u32 list_current(void)
+{
+	return *(volatile __u32 *)&telemetry_lists.current;
 }
 
 /* The number of the first class of the list that the inner flow matches; TELEMETRY_CLASSES: none.
@@ -82,13 +93,10 @@ static __always_inline struct telemetry_list *list_of(struct telemetry_lists *li
 static __always_inline __u32 class_find(const struct telemetry_flow_key *key, __u32 dscp,
 					__u32 current)
 {
-	__u32 zero = 0;
-	struct telemetry_lists *lists = bpf_map_lookup_elem(&telemetry_classes, &zero);
-	struct telemetry_class *class;
+	struct telemetry_class *class = list_of(current)->classes;
 
-	if (!key || !lists)
+	if (!key)
 		return TELEMETRY_CLASSES;
-	class = list_of(lists, current)->classes;
 	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++, class ++) {
 		if (!class->listed)
 			break;
@@ -98,13 +106,51 @@ static __always_inline __u32 class_find(const struct telemetry_flow_key *key, __
 	return TELEMETRY_CLASSES;
 }
 
-/* Of a flow with ports: source and destination port as on the wire, protocol, 10 bits from 46 on
- * are DSCP and version. */
-static __always_inline __u64 flow_fields(const __be16 *ports, __u32 protocol,
-					 __u32 version_and_dscp)
+/* What a flow with ports says, in words as they lie in its headers. */
+struct flow_fields {
+	__u64 head; /* as the first of an IPv6 header: version, DSCP, and in octet 6 the protocol */
+	__u32 ports;
+};
+
+/* Version and protocol of the first word of an IPv6 header. */
+#define HEAD_KIND 0x00ff0000000000f0ULL
+#define HEAD_OF(version, protocol) ((__u64)(protocol) << 48 | (version) << 4)
+#define HEAD_PROTOCOL(head) ((head) >> 48 & 0xff)
+
+/*
+ * The flow of what most packets are: TCP or UDP right behind an IP header, and that behind an IPv6
+ * header. It is read where it lies, since to copy a flow costs more than all else. False: it is
+ * another packet.
+ */
+static __always_inline bool flow_fields(struct __sk_buff *skb, struct flow_fields *f)
 {
-	return ports[0] | (__u32)ports[1] << 16 | (__u64)protocol << 32 |
-	       (__u64)version_and_dscp << 40;
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+	__u64 *inner = (void *)(ip + 1), head;
+	struct iphdr *ip4 = (void *)inner;
+
+	if ((void *)inner + sizeof(struct ipv6hdr) + TCP_FLAGS_AT + 1 > packet_end(skb))
+		return false;
+	head = *(__u64 *)ip;
+	f->head = *inner;
+	if (sizeof(struct ethhdr) + sizeof(*ip) + bpf_ntohs(ip->payload_len) > skb->len)
+		return false;
+	if ((head & HEAD_KIND) == HEAD_OF(6, IPPROTO_IPV6) && (f->head & 0xf0) == 0x60) {
+		f->ports = *(__u32 *)(inner + 5);
+	} else if ((head & HEAD_KIND) == HEAD_OF(6, IPPROTO_IPIP) && (f->head & 0xff) == 0x45 &&
+		   !(ip4->frag_off & bpf_htons(0x3fff))) {
+		f->head = bpf_htons(4 << 12 | (ip4->tos & 0xfc) << 4) | (__u64)ip4->protocol << 48;
+		f->ports = *(__u32 *)(ip4 + 1);
+	} else {
+		return false;
+	}
+	return HEAD_PROTOCOL(f->head) == IPPROTO_TCP || HEAD_PROTOCOL(f->head) == IPPROTO_UDP;
+}
+
+static __always_inline bool fields_match(const struct telemetry_class *class, __u64 head,
+					 __u32 ports)
+{
+	return (head & class->head_mask) == class->head &&
+	       (ports & class->ports_mask) == class->ports;
 }
 
 /* What is encapsulated behind the IPv6 header alone, most often; IPPROTO_NONE: not so. */
@@ -118,72 +164,29 @@ static __always_inline __u32 inner_without_walk(struct __sk_buff *skb)
 	return ip->nexthdr;
 }
 
-/* Whether addresses and ports of a packet that class_of_plain looks at are those of a class. Not
- * inlined: its registers would cost packets of which the fields say enough. */
-static __noinline bool more_matches(struct __sk_buff *skb, const struct telemetry_class *class)
+/* Whether addresses and ports of a packet that has flow_fields are those of a class. */
+static __always_inline bool more_matches(struct __sk_buff *skb, const struct telemetry_class *class)
 {
 	struct ipv6hdr *ip6 = packet_start(skb) + sizeof(struct ethhdr) + sizeof(*ip6);
+	const struct match *m = &class->match;
 	struct address source, destination;
 	struct iphdr *ip4 = (void *)ip6;
-	__be16 *ports;
+	__be16 *ports = (void *)(ip6 + 1);
 
-	if (!class || (void *)(ip6 + 1) + 2 * sizeof(*ports) > packet_end(skb))
+	if ((void *)(ports + 2) > packet_end(skb))
 		return false;
-	if (ip6->version == 6) {
+	if (likely(ip6->version == 6)) {
 		source = address_load(&ip6->saddr);
 		destination = address_load(&ip6->daddr);
-		ports = (void *)(ip6 + 1);
 	} else {
 		source = address_from_ipv4(ip4->saddr);
 		destination = address_from_ipv4(ip4->daddr);
 		ports = (void *)(ip4 + 1);
 	}
-	return prefix_matches(&class->match.source, &source) &&
-	       prefix_matches(&class->match.destination, &destination) &&
-	       port_matches(class->match.source_ports, ports[0]) &&
-	       port_matches(class->match.destination_ports, ports[1]);
-}
-
-#define CLASS_UNDECIDED (TELEMETRY_CLASSES + 1)
-
-/*
- * The class of what most packets are: TCP or UDP right behind an IP header, and that behind an IPv6
- * header. They are compared where they lie, since to copy a flow costs more than all else.
- * TELEMETRY_CLASSES: none; CLASS_UNDECIDED: another packet.
- */
-static __always_inline __u32 class_of_plain(struct __sk_buff *skb, struct telemetry_class **found)
-{
-	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr), *ip6 = ip + 1;
-	struct telemetry_class *class = *found;
-	struct iphdr *ip4 = (void *)ip6;
-	__u32 protocol;
-	__u64 fields;
-
-	if ((void *)(ip6 + 1) + TCP_FLAGS_AT + 1 > packet_end(skb) || ip->version != 6 ||
-	    sizeof(struct ethhdr) + sizeof(*ip) + bpf_ntohs(ip->payload_len) > skb->len)
-		return CLASS_UNDECIDED;
-	if (ip->nexthdr == IPPROTO_IPV6 && ip6->version == 6) {
-		protocol = ip6->nexthdr;
-		fields = flow_fields((__be16 *)(ip6 + 1), protocol,
-				     bpf_ntohs(*(__be16 *)ip6) & 0xffc0);
-	} else if (ip->nexthdr == IPPROTO_IPIP && *(__u8 *)ip4 == 0x45 &&
-		   !(ip4->frag_off & bpf_htons(0x3fff))) {
-		protocol = ip4->protocol;
-		fields = flow_fields((__be16 *)(ip4 + 1), protocol,
-				     4 << 12 | (ip4->tos & 0xfc) << 4);
-	} else {
-		return CLASS_UNDECIDED;
-	}
-	if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP)
-		return CLASS_UNDECIDED;
-	for (__u32 i = 0; i < TELEMETRY_CLASSES && class->listed; i++, class ++) {
-		if ((fields & class->mask) != class->fields ||
-		    (class->more && !more_matches(skb, class)))
-			continue;
-		*found = class;
-		return i;
-	}
-	return TELEMETRY_CLASSES;
+	return prefix_matches(&m->source, &source) &&
+	       prefix_matches(&m->destination, &destination) &&
+	       (!(class->more & MORE_PORTS) || (port_matches(m->source_ports, ports[0]) &&
+						port_matches(m->destination_ports, ports[1])));
 }
 
 /* The class of a packet, by what is encapsulated in it, or by itself if it is plain;
@@ -212,50 +215,35 @@ static __noinline __u32 class_of(struct __sk_buff *skb, __u32 current, bool plai
 }
 
 /* Whether the turn of the class is at this packet, which counts. */
-static __always_inline bool is_its_turn(__u32 class, __u32 one_in)
+static __always_inline bool is_its_turn(struct telemetry_choice *choice,
+					const struct telemetry_class *class)
 {
-	__u32 *left = bpf_map_lookup_elem(&telemetry_turns, &class);
+	__u32 number = class->number, one_in = class->one_in, *turn, left;
 
-	if (!left)
-		return false;
-	if (*left == 0 || *left > one_in)
-		*left = one_in;
-	return --*left == 0;
+	turn = &choice->turns[number & (TELEMETRY_CLASSES - 1)];
+	left = *turn - 1;
+	if (left >= one_in) /* the first packet, or the first after a change */
+		left = one_in - 1;
+	*turn = left;
+	return !left;
 }
-
-/* State of chance, for each processor: 0 before its first packet. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} telemetry_chance SEC(".maps");
 
 /*
  * The next random number: the upper half of a linear congruential generator (Knuth's MMIX), which
  * costs half of what the kernel's does. It chooses samples, and keeps no secret.
  */
-static __always_inline __u32 chance(void)
+static __always_inline __u32 chance(struct telemetry_choice *choice)
 {
-	__u32 zero = 0;
-	__u64 *state = bpf_map_lookup_elem(&telemetry_chance, &zero);
-
-	if (!state)
-		return ~0;
-	if (!*state)
-		*state = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return *state >> 32;
+	choice->chance = choice->chance * 6364136223846793005ULL + 1442695040888963407ULL;
+	return choice->chance >> 32;
 }
 
-/* Whether a packet of the class is to get telemetry. A random number was drawn for it if it could
- * keep packets of each class from being chosen. */
-static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class,
-				      __u32 ceiling, __u32 drawn)
+/* Whether a packet of the class is to get telemetry. A random number was drawn for it if none of
+ * the classes takes turns; 0: not yet. */
+static __always_inline bool is_chosen(struct telemetry_choice *choice,
+				      const struct telemetry_class *class, __u32 drawn)
 {
-	if (!class->instructions)
-		return false;
 	if (class->one_in)
-		return is_its_turn(number, class->one_in);
-	return (ceiling == CEILING_NONE ? chance() : drawn) <= class->threshold;
+		return is_its_turn(choice, class);
+	return class->instructions && (drawn ? drawn : chance(choice)) <= class->threshold;
 }

@@ -66,14 +66,11 @@ static __always_inline void trace_observe(struct __sk_buff *skb, __u32 type,
 					  struct ioam_observation *o)
 {
 	bool timed = type & (IOAM_SECONDS | IOAM_FRACTION);
-	struct telemetry_lists *lists;
-	__u32 zero = 0;
 
 	o->hop_limit = hop_limit_of(skb);
 	observe(skb, timed || type & IOAM_DELAY ? INT_LATENCY : 0, &o->seen);
-	lists = timed ? bpf_map_lookup_elem(&telemetry_classes, &zero) : 0;
-	if (lists)
-		o->tai_offset_s = lists->tai_offset_s;
+	if (timed)
+		o->tai_offset_s = *(volatile __s32 *)&telemetry_lists.tai_offset_s;
 }
 
 /* ===== Source ===== */

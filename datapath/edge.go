@@ -106,6 +106,10 @@ type Edge struct {
 var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic", "openings",
 	"fragments", "flows", "cache_events"}
 
+// LacksLoop reports whether copies have nowhere to go: the loop is not the one that the programs
+// were loaded for.
+func (e *Edge) LacksLoop() bool { return e.copier != nil && !e.loop.isThere(copiesLoop) }
+
 // OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the
 // instance's directory on the bpf file system. Fill the tables, then Commit.
 func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {

@@ -329,14 +329,7 @@ func (h *Headend) followUplink(name string) error {
 }
 
 // HasLoop reports whether the loop is the one that the programs were loaded for.
-func (h *Headend) HasLoop() bool {
-	outer, err := net.InterfaceByName(loopOuter)
-	if err != nil || outer.Index != h.loop.outer {
-		return false
-	}
-	inner, err := net.InterfaceByName(loopInner)
-	return err == nil && inner.Index == h.loop.inner
-}
+func (h *Headend) HasLoop() bool { return h.loop.isThere(loopOuter) }
 
 // Abandon releases a head-end that is not to run after all: the loop goes too, if it was made for
 // it.

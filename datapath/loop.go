@@ -105,6 +105,16 @@ func openLoop(name string) (loop, error) {
 	return loop{outer: outer.Index, inner: inner.Index, address: inner.HardwareAddr}, nil
 }
 
+// isThere reports whether the interfaces of a loop's name are its ends.
+func (l loop) isThere(name string) bool {
+	outer, err := net.InterfaceByName(name)
+	if err != nil || outer.Index != l.outer {
+		return false
+	}
+	inner, err := net.InterfaceByName(name + innerSuffix)
+	return err == nil && inner.Index == l.inner
+}
+
 // loopEnd brings an end up.
 func loopEnd(name string) (*netlink.LinkAttrs, error) {
 	end, err := netlink.LinkByName(name)

@@ -70,6 +70,7 @@ type Room struct {
 	// Decisions on what backends are, so far and when it was last written down who is away.
 	effects, awayNoted uint64
 	strays             string // why the kernel may answer for VIPs; "": it does not
+	loopless           string // why the loop of copies is not there; "": it is, or none is wanted
 	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
 	// they could
 	retryAt time.Duration
@@ -148,7 +149,8 @@ func (e *Room) Note() {
 
 // Troubles is role.Troubled.
 func (e *Room) Troubles() (list []string) {
-	for _, trouble := range append([]string{e.checks.warning, e.strays}, e.shortHolds()...) {
+	for _, trouble := range append([]string{e.checks.warning, e.strays, e.loopless},
+		e.shortHolds()...) {
 		if trouble != "" {
 			list = append(list, trouble)
 		}
@@ -257,6 +259,9 @@ func (e *Role) Load(dir string, running *Role) (err error) {
 // Same is false also if a service has another number of buckets: its entry and its table could not
 // change in one step.
 func (e *Role) Same(other *Role) bool {
+	if e.Broken {
+		return false
+	}
 	for i := range other.Services {
 		s := e.service(other.Services[i].Endpoint)
 		if s != nil && s.Buckets != other.Services[i].Buckets {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -111,12 +112,27 @@ func TestCopiesToServers(t *testing.T) {
 	if said, _, _, second := w.talk(10); second < said*9/10 {
 		t.Errorf("copies of data: %d packets, %d second copies", said, second)
 	}
+	w.loopRemoved()
 	w.copy()
 	if _, _, _, second := w.talk(10); second != 0 {
 		t.Errorf("no copies: %d second copies", second)
 	}
 	if n := w.accepted[0].Load() + w.accepted[1].Load(); n != int64(len(w.conns)) {
 		t.Errorf("%d connections, and servers accepted %d", len(w.conns), n)
+	}
+}
+
+// loopRemoved removes the loop through which copies go: it is made anew, and copies go on.
+func (w *wayLab) loopRemoved() {
+	w.t.Helper()
+	w.on("edge", "ip", "link", "del", "srv6copy")
+	for deadline := time.Now().Add(patience); ; {
+		if said, _, _, second := w.talk(2); second >= said*9/10 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the loop was removed: no copies again within %v", patience)
+		}
 	}
 }
 

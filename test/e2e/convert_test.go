@@ -78,8 +78,8 @@ topology:
 		strings.Join(services, ", "))
 }
 
-// fleetSIDs is the map of the fleet's real servers: of 40 servers, eight by eight, the number within
-// the eight is the machine.
+// fleetSIDs is the map of the fleet's real servers: of 40 servers, eight by eight, the number
+// within the eight is the machine.
 func fleetSIDs(t *testing.T, folder string) map[netip.Addr]convert.SID {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "fleet.map"))

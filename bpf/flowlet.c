@@ -229,8 +229,7 @@ static __always_inline enum flowlet_reason flowlet_now(const struct flowlet_flow
 		if (flowlet_broken(path, m, c->tries, c->now) ||
 		    (hash && f->kernel_hash && hash != f->kernel_hash))
 			return FLOWLET_LEAVES;
-		if (again && m->round_trip &&
-		    flowlet_since(f->heard, c->now) > flowlet_patience(m->round_trip))
+		if (again && m->round_trip && flowlet_since(f->heard, c->now) > flowlet_patience(m))
 			return FLOWLET_LEAVES;
 		if (p->tcp && !flowlet_under_way(f) && p->length > p->payload - ETH_HLEN)
 			return FLOWLET_BEGINS;
@@ -477,7 +476,7 @@ static __always_inline void round_trip_note(struct flowlet_flow *f, __u64 now)
 {
 	__u32 number = f->path;
 	struct flowlet_measure *m = bpf_map_lookup_elem(&flowlet_measures, &number);
-	__u64 took = flowlet_since(f->timed_at, now);
+	__u64 took = flowlet_since(f->timed_at, now), off;
 
 	f->timed_at = f->next_at;
 	f->timed = f->next;
@@ -486,8 +485,15 @@ static __always_inline void round_trip_note(struct flowlet_flow *f, __u64 now)
 		f->timed_at = 0;
 	if (!m || took > 0xffffffff)
 		return;
-	m->round_trip = m->round_trip ? m->round_trip - (m->round_trip >> 3) + (took >> 3) : took;
 	m->measured = now;
+	if (!m->round_trip) {
+		m->round_trip = took;
+		m->variation = took / 2;
+		return;
+	}
+	off = took > m->round_trip ? took - m->round_trip : m->round_trip - took;
+	m->variation = m->variation - (m->variation >> 2) + (off >> 2);
+	m->round_trip = m->round_trip - (m->round_trip >> 3) + (took >> 3);
 }
 
 /* An acknowledgement arrives. */

@@ -138,7 +138,8 @@ func (w *flowletWorld) layout(f *model.FlowletFlow) flowletFlow {
 }
 
 func measureLayout(m *model.FlowletMeasure) flowletMeasure {
-	return flowletMeasure{Octets: m.Octets, At: m.At, RoundTrip: m.RoundTrip, Measured: m.Measured,
+	return flowletMeasure{Octets: m.Octets, At: m.At, RoundTrip: m.RoundTrip,
+		Variation: m.Variation, Measured: m.Measured,
 		Silent: m.Silent, Packets: m.Packets, Bytes: m.Bytes, Moves: m.Moves, Left: m.Left,
 		Lost: m.Lost}
 }

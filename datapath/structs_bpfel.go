@@ -245,6 +245,7 @@ type flowletMeasure struct {
 	Octets    int64  // under way: sent, and not acknowledged
 	At        uint64 // when that was
 	RoundTrip uint64 // ns, smoothed; 0: not known
+	Variation uint64 // of round_trip, ns, smoothed
 	Measured  uint64 // when it was
 	Silent    uint64 // since when a segment waits that is acknowledged at once; 0: none does
 	Packets   uint64 // that were sent

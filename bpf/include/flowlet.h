@@ -55,6 +55,7 @@ struct flowlet_measure {
 	__s64 octets; /* under way: sent, and not acknowledged */
 	__u64 at; /* when that was */
 	__u64 round_trip; /* ns, smoothed; 0: not known */
+	__u64 variation; /* of round_trip, ns, smoothed */
 	__u64 measured; /* when it was */
 	__u64 silent; /* since when a segment waits that is acknowledged at once; 0: none does */
 	__u64 packets; /* that were sent */
@@ -176,14 +177,17 @@ static __always_inline void flowlet_count(struct flowlet_measure *m, __s64 octet
 }
 
 /*
- * How old a segment may be that is not acknowledged. Segments are timed each half round trip, so a
- * path is left at most one and three quarters after it broke, wherever it did.
+ * How old a segment may be that is not acknowledged: as much more than a round trip as queues make
+ * it vary (RFC 6298), or a quarter. Segments are timed each half round trip, so a path whose round
+ * trip is steady is left at most one and three quarters after it broke, wherever it did.
  */
-static __always_inline __u64 flowlet_patience(__u64 round_trip)
+static __always_inline __u64 flowlet_patience(const struct flowlet_measure *m)
 {
-	__u64 more = round_trip / 4;
+	__u64 more = m->round_trip / 4;
 
-	return round_trip + (more < FLOWLET_LEAST_SILENCE ? FLOWLET_LEAST_SILENCE : more);
+	if (more < 4 * m->variation)
+		more = 4 * m->variation;
+	return m->round_trip + (more < FLOWLET_LEAST_SILENCE ? FLOWLET_LEAST_SILENCE : more);
 }
 
 /* Whether a path is taken for broken. After a while, one packet that is acknowledged may try. */
@@ -194,7 +198,7 @@ static __always_inline bool flowlet_broken(const struct flowlet_path *p,
 
 	if (p->down)
 		return true;
-	return m->round_trip && silence > flowlet_patience(m->round_trip) &&
+	return m->round_trip && silence > flowlet_patience(m) &&
 	       (!tries || silence < FLOWLET_RETRY);
 }
 
@@ -240,5 +244,5 @@ static __always_inline bool flowlet_heavy(const struct flowlet_flow *f)
 static __always_inline void flowlet_try(struct flowlet_measure *m, __u64 now)
 {
 	if (m->silent && flowlet_since(m->silent, now) >= FLOWLET_RETRY)
-		m->silent = now - flowlet_patience(m->round_trip) - 1;
+		m->silent = now - flowlet_patience(m) - 1;
 }

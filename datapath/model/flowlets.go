@@ -59,7 +59,8 @@ func (g FlowletGroup) MTU() uint32 {
 type FlowletMeasure struct {
 	Octets                      int64 // under way, at At
 	At                          uint64
-	RoundTrip, Measured, Silent uint64
+	RoundTrip, Variation        uint64
+	Measured, Silent            uint64
 	Packets, Bytes, Moves, Left uint64
 	Lost                        uint32
 }
@@ -216,8 +217,8 @@ func (f *Flowlets) delay(p FlowletPath, now uint64) uint64 {
 	return m.RoundTrip
 }
 
-func flowletPatience(roundTrip uint64) uint64 {
-	return roundTrip + max(roundTrip/4, flowletLeastSilence)
+func (m *FlowletMeasure) patience() uint64 {
+	return m.RoundTrip + max(m.RoundTrip/4, 4*m.Variation, flowletLeastSilence)
 }
 
 // broken says whether a path is taken for broken; one packet that is acknowledged may try it after
@@ -228,7 +229,7 @@ func (f *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
 		return p.Down
 	}
 	silence := passedSince(m.Silent, now)
-	return silence > flowletPatience(m.RoundTrip) && (!tries || silence < flowletRetry)
+	return silence > m.patience() && (!tries || silence < flowletRetry)
 }
 
 // choose returns the path for a flowlet, another one than the one that the flow leaves if there is

@@ -71,7 +71,7 @@ func (m *Flowlets) reason(f *FlowletFlow, p *flowletPacket, g *FlowletGroup, has
 	case FlowletByMeasure:
 		told := hash != 0 && f.KernelHash != 0 && hash != f.KernelHash
 		unheard := again && measure.RoundTrip != 0 &&
-			passedSince(f.Heard, now) > flowletPatience(measure.RoundTrip)
+			passedSince(f.Heard, now) > measure.patience()
 		if m.broken(g.Paths[at], p.tcp, now) || told || unheard {
 			return flowletLeaves
 		}
@@ -124,7 +124,7 @@ func (m *Flowlets) Send(frame []byte, hash uint32, now uint64) (sent FlowletSent
 	measure := m.Measures[f.Path]
 	if p.tcp {
 		if measure.Silent != 0 && passedSince(measure.Silent, now) >= flowletRetry {
-			measure.Silent = now - flowletPatience(measure.RoundTrip) - 1
+			measure.Silent = now - measure.patience() - 1
 		}
 		f.sent(measure, ends, now)
 	} else {
@@ -345,8 +345,10 @@ func (m *FlowletMeasure) heard(octets uint32, sent, waits, now uint64) {
 // roundTrip smooths as RFC 6298 does.
 func (m *FlowletMeasure) roundTrip(took, now uint64) {
 	if m.RoundTrip == 0 {
-		m.RoundTrip = took
+		m.RoundTrip, m.Variation = took, took/2
 	} else {
+		off := max(took, m.RoundTrip) - min(took, m.RoundTrip)
+		m.Variation += off>>2 - m.Variation>>2
 		m.RoundTrip += took>>3 - m.RoundTrip>>3
 	}
 	m.Measured = now

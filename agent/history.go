@@ -190,5 +190,15 @@ func (a *Agent) logChanges(changes []config.Change, on terms) {
 			}
 		}
 		a.Log.Info("configuration changed", attributes...)
+		if e, ok := stateEvent(c, on.by); ok {
+			a.Tell(e)
+		}
 	}
+}
+
+// stateEvent is what those who follow events learn of a backend whose state was set.
+func stateEvent(c config.Change, by string) (api.Event, bool) {
+	service, backend, ok := strings.Cut(strings.TrimPrefix(c.Object, "service "), ": backend ")
+	return api.Event{Service: service, Backend: backend, Status: c.To, Reason: "set by " + by},
+		ok && c.Field == "state"
 }

@@ -89,16 +89,25 @@ static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, con
 	return error_answer(ctx, f, p, kind, mtu, outer_settings.hop_limit);
 }
 
-static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-					const struct service *service)
+/* Sends the packet of edge_work to its service. Not static, so that the verifier looks at it once.
+ */
+__noinline int edge_forward(struct xdp_md *ctx, const struct service *service)
 {
+	struct edge_work *work = edge_work_here();
 	struct encap w = { .encapsulation = settings.encapsulation,
 			   .cache_event = CACHE_EVENT_NONE,
-			   .service = service,
-			   .hash = flow_hash(&settings.domain.secret, &p->flow) };
+			   .service = service };
 	struct address source = address_read(&settings.domain.source);
-	__u32 l2_before = frame_l2_length(f);
+	struct packet *p;
+	struct frame *f;
+	__u32 l2_before;
 
+	if (!work || !service)
+		return XDP_ABORTED;
+	p = &work->packet;
+	f = &work->frame;
+	l2_before = frame_l2_length(f);
+	w.hash = edge_flow_hash(&p->flow);
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
 	w.chain = chain_find(service, w.hash);
@@ -130,36 +139,58 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 
 /* ===== Program ===== */
 
-static __always_inline int edge_process(struct xdp_md *ctx)
+/*
+ * Parses the packet into edge_work. Returns PARSED, PARSED_FOR_EDGE: it is for the edge itself, or
+ * what the program returns. Not static, so that the verifier looks at it once.
+ */
+__noinline int edge_parse(struct xdp_md *ctx)
 {
 	struct cursor c = cursor_at_start(ctx);
-	struct service_key key = {};
-	struct service *service;
-	struct packet p = {};
-	struct frame f;
+	struct edge_work *work = edge_work_here();
 	bool for_edge = false;
-	int reason = frame_parse(&c, &f);
+	struct packet *p;
+	int reason;
 
+	if (!work)
+		return XDP_ABORTED;
+	p = &work->packet;
+	*p = (struct packet){};
+	reason = frame_parse(&c, &work->frame);
 	if (reason)
 		return drop(reason);
-	if (f.ethertype == bpf_htons(ETH_P_IP))
-		reason = ipv4_forward_parse(ctx, &c, &p);
-	else if (f.ethertype == bpf_htons(ETH_P_IPV6))
-		reason = edge_parse_ipv6(ctx, &c, &p, &for_edge);
+	if (work->frame.ethertype == bpf_htons(ETH_P_IP))
+		reason = ipv4_forward_parse(ctx, &c, p);
+	else if (work->frame.ethertype == bpf_htons(ETH_P_IPV6))
+		reason = edge_parse_ipv6(ctx, &c, p, &for_edge);
 	else
 		return pass();
 	if (reason)
 		return drop(reason);
+	work->offset = c.offset;
+	work->left = c.left;
 	if (unlikely(for_edge))
-		return edge_itself(ctx, &c, &f, &p);
-	transport_parse(ctx, &c, &p);
+		return PARSED_FOR_EDGE;
+	transport_parse(ctx, &c, p);
+	return PARSED;
+}
 
-	key.vip = p.flow.destination;
-	key.ipv4 = p.flow.ipv4;
-	service = service_find(&p, &key);
+static __always_inline int edge_process(struct xdp_md *ctx)
+{
+	struct edge_work *work = edge_work_here();
+	struct service_key key = {};
+	struct service *service;
+	int verdict = edge_parse(ctx);
+
+	if (unlikely(verdict == PARSED_FOR_EDGE))
+		return edge_itself(ctx);
+	if (verdict != PARSED || !work)
+		return verdict;
+	key.vip = work->packet.flow.destination;
+	key.ipv4 = work->packet.flow.ipv4;
+	service = service_find(&work->packet, &key);
 	if (unlikely(!service))
-		return without_service(ctx, &f, &p, &key);
-	return edge_forward(ctx, &f, &p, service);
+		return without_service(ctx, &work->frame, &work->packet, &key);
+	return edge_forward(ctx, service);
 }
 
 static __always_inline int edge_judge(struct xdp_md *ctx)

@@ -74,10 +74,9 @@ static __always_inline struct argument argument_read(const volatile struct local
 			__u16 id = (destination->word[word] & ~sid->prefix.mask.word[word]) >>
 				   shift;
 
-			if (!id)
-				continue;
-			argument.ids++;
-			argument.last = bpf_ntohs(id);
+			/* Without a branch: the verifier would follow each id both ways. */
+			argument.ids += is_some(id);
+			argument.last ^= (bpf_ntohs(id) ^ argument.last) & -is_some(id);
 		}
 	return argument;
 }
@@ -356,7 +355,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	quic = service & SERVICE_QUIC;
 	service &= ~SERVICE_QUIC;
 	t = bpf_map_lookup_elem(&served, &service);
-	copy = outer->copy ? copy_identity(ctx, &settings.domain.secret, inner) : 0;
+	copy = outer->copy ? copy_identity(ctx, inner, host_flow_hash(&inner->flow)) : 0;
 	if (copy)
 		seen = copy_judge(copy, outer->copy - 1, copy_window(inner));
 	if (unlikely(seen == COPY_TAKEN))

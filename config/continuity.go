@@ -21,9 +21,10 @@ type Continuity struct {
 	// a backend that comes up gets its share little by little; 0: at once
 	SlowStart time.Duration `key:"slowStart" usual:"0" help:"edge: time in which a backend that comes up gets its share, like 30s"`
 	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so
-	// that all edges know of it before one of them gives it a connection. The default is longer
-	// than the default checks of two edges can differ: rise times the interval, jitter, and a
-	// timeout.
+	// that all edges know of it before one of them gives it a connection. Those that come within it
+	// are up together, after twice that at most: backends that come one after another fill chains.
+	// The default is longer than the default checks of two edges can differ: rise times the
+	// interval, jitter, and a timeout.
 	ReturnHold time.Duration `key:"returnHold" default:"6s" help:"edge: time in which a backend that was down, or is new, gets no new connections"`
 }
 

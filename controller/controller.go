@@ -90,6 +90,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer close(c.ended)
+	c.servers.HTTP2 = true
 	metrics := c.metrics()
 	c.servers.Serve(c.handler(metrics), c.metricsPort(metrics))
 	if err := c.listenTelemetry(); err != nil {

@@ -233,7 +233,8 @@ func TestPinsAndLinks(t *testing.T) {
 	}
 	decisions, err = c.SetLink(ctx, LinkState{From: via, To: to})
 	if err != nil || len(decisions) != 1 || decisions[0].Verdict != "moved" ||
-		decisions[0].Current.Weight != nil || slices.Contains(decisions[0].Path, via) {
+		decisions[0].Current.Weight != nil || slices.Contains(decisions[0].Path, via) ||
+		decisions[0].Reason != "a link of its former path is down" {
 		t.Errorf("%+v, %v", decisions, err)
 	}
 	s, err := c.Status(ctx)

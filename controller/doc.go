@@ -20,5 +20,8 @@
 //	GET    /v1/elephants      flows that were given paths
 //	PUT    /v1/elephants      flows in the body, each by a name; answers with their paths
 //	DELETE /v1/elephants      names of flows that leave
+//	GET    /v1/events     decisions as they are made; ?moved=1 those that moved a flow
+//	GET    /v1/caller     who asks, and what it may do
+//	GET    /v1/openapi.json   this API, as OpenAPI 3.1 describes it
 //	GET    /metrics       for Prometheus
 package controller

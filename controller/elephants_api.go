@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,26 +70,16 @@ type Placements struct {
 	Moved []Elephant `json:"moved"`
 }
 
-// elephantRoutes are what the API answers about networks with controllable load balancing.
-func (c *Controller) elephantRoutes() map[string]func(*http.Request) (any, error) {
-	return map[string]func(*http.Request) (any, error){
-		"POST /v1/paths/ports": api.Needs(api.Read, asked(c, func(q PathQuestion) (Steered, error) {
-			return c.elephants.ports(q)
-		})),
-		"POST /v1/paths/recover": api.Needs(api.Read, asked(c, func(q PathQuestion) (Steered,
-			error) {
-			s, _, err := c.elephants.fabric.follow(q.Flow, q.FlowLabel)
-			return s, err
-		})),
-		"POST /v1/paths/best": api.Needs(api.Read, asked(c, func(q PathQuestion) (
-			api.List[Steered], error) {
-			items, err := c.elephants.bestPaths(q)
-			return api.List[Steered]{Items: items}, err
-		})),
-		"GET /v1/elephants":    api.Needs(api.Read, c.getElephants),
-		"PUT /v1/elephants":    api.Needs(api.Operate, asked(c, c.putElephants)),
-		"DELETE /v1/elephants": api.Needs(api.Operate, asked(c, c.deleteElephants)),
-	}
+func (c *Controller) ports(q PathQuestion) (Steered, error) { return c.elephants.ports(q) }
+
+func (c *Controller) recoverPath(q PathQuestion) (Steered, error) {
+	s, _, err := c.elephants.fabric.follow(q.Flow, q.FlowLabel)
+	return s, err
+}
+
+func (c *Controller) bestPaths(q PathQuestion) (api.List[Steered], error) {
+	items, err := c.elephants.bestPaths(q)
+	return api.List[Steered]{Items: items}, err
 }
 
 // asked reads a body and answers it in the event loop.
@@ -98,22 +89,30 @@ func asked[Q, A any](c *Controller, answer func(Q) (A, error)) func(*http.Reques
 		if err := api.ReadJSON(r, &q); err != nil {
 			return nil, err
 		}
-		return inLoop(c, r, func() (none A, err error) {
-			if err := c.noFabric(); err != nil {
-				return none, err
-			}
-			return answer(q)
-		})
+		return answered(r.Context(), c, q, answer)
 	}
 }
 
-func (c *Controller) getElephants(r *http.Request) (any, error) {
-	return inLoop(c, r, func() (list api.List[Elephant], err error) {
-		if err := c.noFabric(); err != nil {
-			return list, err
+// answered answers a question in the event loop.
+func answered[Q, A any](ctx context.Context, c *Controller, q Q, answer func(Q) (A, error)) (a A,
+	err error) {
+	doErr := c.do(ctx, func() {
+		if err = c.noFabric(); err == nil {
+			a, err = answer(q)
 		}
-		return api.List[Elephant]{Items: c.elephants.list(time.Now())}, nil
 	})
+	if doErr != nil {
+		return a, doErr
+	}
+	return a, err
+}
+
+func (c *Controller) getElephants(r *http.Request) (any, error) {
+	return answered(r.Context(), c, struct{}{}, c.placed)
+}
+
+func (c *Controller) placed(struct{}) (api.List[Elephant], error) {
+	return api.List[Elephant]{Items: c.elephants.list(time.Now())}, nil
 }
 
 func (c *Controller) putElephants(list api.List[Placement]) (Placements, error) {

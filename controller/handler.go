@@ -4,35 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/controller/schedulerpb"
 	"sextant/packet/flow"
 	"sextant/te/reroute"
 )
 
 // handler serves the API.
 func (c *Controller) handler(metrics http.Handler) http.Handler {
-	routes := map[string]func(*http.Request) (any, error){
-		"GET /v1/caller":    api.Needs(api.Read, api.AnswerCaller),
-		"GET /v1/status":    api.Needs(api.Read, c.getStatus),
-		"GET /v1/links":     api.Needs(api.Read, c.getLinks),
-		"PUT /v1/links":     api.Needs(api.Operate, c.putLink),
-		"GET /v1/flows":     api.Needs(api.Read, c.getFlows),
-		"GET /v1/reroutes":  api.Needs(api.Read, c.getReroutes),
-		"POST /v1/reports":  api.Needs(api.Operate, c.postReports),
-		"POST /v1/simulate": api.Needs(api.Read, c.simulate),
-		"PUT /v1/pins":      api.Needs(api.Operate, c.putPin),
-		"DELETE /v1/pins":   api.Needs(api.Operate, c.deletePin),
-	}
-	maps.Copy(routes, c.elephantRoutes())
-	mux := api.Mux("controller", routes)
-	mux.Handle("GET /metrics", metrics)
-	mux.Handle("GET /v1/events", api.NeedsFirst(api.Read, c.streamEvents))
+	mux := api.Serve("controller", title, c.operations(metrics.ServeHTTP))
+	mux.Handle("POST /"+schedulerpb.Scheduler_ServiceDesc.ServiceName+"/", c.schedulerServer())
 	return mux
 }
 

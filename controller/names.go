@@ -247,6 +247,9 @@ func (n *names) decision(d reroute.Decision, at time.Time) Decision {
 		current := n.candidate(d.Current)
 		out.Current = &current
 	}
+	if d.Verdict == reroute.Moved && out.Current != nil && out.Current.Weight == nil {
+		out.Reason = "a link of its former path is down"
+	}
 	for _, c := range d.Candidates {
 		out.Candidates = append(out.Candidates, n.candidate(c))
 	}

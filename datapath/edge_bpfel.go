@@ -22,6 +22,7 @@ const (
 	edgeMapCaptureScratch   = "capture_scratch"
 	edgeMapCaptured         = "captured"
 	edgeMapDrops            = "drops"
+	edgeMapEdgeWorks        = "edge_works"
 	edgeMapFibEpoch         = "fib_epoch"
 	edgeMapFlows            = "flows"
 	edgeMapFragments        = "fragments"
@@ -119,6 +120,7 @@ type edgeMapSpecs struct {
 	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
 	Captured       *ebpf.MapSpec `ebpf:"captured"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
+	EdgeWorks      *ebpf.MapSpec `ebpf:"edge_works"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
 	Flows          *ebpf.MapSpec `ebpf:"flows"`
 	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
@@ -190,6 +192,7 @@ type edgeMaps struct {
 	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
 	Captured       *ebpf.Map `ebpf:"captured"`
 	Drops          *ebpf.Map `ebpf:"drops"`
+	EdgeWorks      *ebpf.Map `ebpf:"edge_works"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
 	Flows          *ebpf.Map `ebpf:"flows"`
 	Fragments      *ebpf.Map `ebpf:"fragments"`
@@ -222,6 +225,7 @@ func (m *edgeMaps) Close() error {
 		m.CaptureScratch,
 		m.Captured,
 		m.Drops,
+		m.EdgeWorks,
 		m.FibEpoch,
 		m.Flows,
 		m.Fragments,

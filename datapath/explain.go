@@ -62,7 +62,7 @@ var memories = map[string]memory{
 	"order_port": shared, "order_alive": shared,
 	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
-	"service_caches": fresh, "joints": fresh,
+	"service_caches": fresh, "joints": fresh, "edge_works": fresh,
 	"flow_paths": shared, "flow_lists": shared, "flow_traffic": fresh,
 }
 

@@ -28,15 +28,19 @@ func (r *Recorder) finish(e Experiment) (report string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("write the result: %w", err)
 	}
-	if err := writeFile(filepath.Join(r.folder, "result.json"), append(text, '\n')); err != nil {
+	if err := writeFile(filepath.Join(r.folder, ResultFile), append(text, '\n')); err != nil {
 		return "", err
 	}
 	report = filepath.Join(r.folder, ReportFile)
 	return report, writeFile(report, r.markdown(e))
 }
 
-// ReportFile is the name of the report in an experiment's folder.
-const ReportFile = "report.md"
+// ReportFile and ResultFile are the names of the report in an experiment's folder, and of the same
+// for programs.
+const (
+	ReportFile = "report.md"
+	ResultFile = "result.json"
+)
 
 func (t Table) csv() []byte {
 	var out bytes.Buffer

@@ -48,9 +48,11 @@ type Options struct {
 	// of experiments that make requests, in each setting; 0: as many as the source, or fewer if
 	// Quick
 	Requests int
-	Fresh    bool   // do not resume a run that did not finish
-	Workers  int    // how many processors may be used
-	Version  string // of the program, for the report
+	// of experiments that look at packets: a pcap or pcapng file in place of synthetic ones
+	Capture string
+	Fresh   bool   // do not resume a run that did not finish
+	Workers int    // how many processors may be used
+	Version string // of the program, for the report
 	// a line that replaces the one before, "" removes it; nil: nobody looks
 	Progress func(line string)
 }
@@ -154,6 +156,9 @@ func (r *Recorder) Requests(source int) int {
 	}
 	return source
 }
+
+// Capture is the file of packets that the user gave, "" if there is none.
+func (r *Recorder) Capture() string { return r.options.Capture }
 
 // Workers is how many processors may be used.
 func (r *Recorder) Workers() int { return max(1, r.options.Workers) }

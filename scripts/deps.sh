@@ -12,7 +12,7 @@ PATH=$PATH:/usr/sbin:/sbin
 readonly generate='clang-19=clang-19 llvm-19=llvm-strip-19
 	libbpf-dev=/usr/include/bpf/bpf_helpers.h linux-libc-dev=/usr/include/linux/bpf.h'
 readonly lint='clang-format-19=clang-format-19 shellcheck=shellcheck
-	ansible-core=ansible-playbook ansible-lint=ansible-lint'
+	ansible-core=ansible-playbook ansible-lint=ansible-lint mypy=mypy'
 readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputils-ping=ping
 	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services
 	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
@@ -166,4 +166,14 @@ ensure $needs
 if $bpffs; then
 	mount_bpffs
 fi
+# The console is tested where a browser is: what drives it comes from npm.
+case " $* " in
+*" test "*)
+	if [ ! -d agent/web/node_modules ] && command -v chromium >/dev/null && command -v npm >/dev/null; then
+		say "fetching the packages of agent/web/package-lock.json"
+		(cd agent/web && npm ci --ignore-scripts --no-audit --no-fund --silent) ||
+			say "npm could not fetch them: the console's tests are skipped"
+	fi
+	;;
+esac
 say "all there ($*)"

@@ -37,10 +37,11 @@ check clang-format 'run make fmt' clang-format-19 --dry-run -Werror "${c_files[@
 check shellcheck 'see the lines above' shellcheck "${shell_files[@]}"
 check ansible-lint 'see the lines above' env -C packaging/ansible \
 	ansible-lint --offline -q --nocolor site.yml
+check mypy 'see the lines above' env -C python mypy --strict --cache-dir=/dev/null sextant tests
 check actionlint 'see the lines above' go tool actionlint .github/workflows/*.yaml
 
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "lint: failed: ${failed[*]}" >&2
 	exit 1
 fi
-echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck, ansible-lint, actionlint: clean'
+echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck, ansible-lint, mypy, actionlint: clean'

@@ -21,7 +21,7 @@ fi
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 git ls-files -z '*.md' ':!*/testdata/*' 'docs/*' 'examples/*.yaml' LICENSE 'packaging/monitoring/*' scripts/deps.sh \
-	te/topology/generate/random.go agent/southbound/southboundpb/southbound.proto |
+	te/topology/generate/random.go agent/southbound/southboundpb/southbound.proto controller/schedulerpb/scheduler.proto |
 	xargs -0 cp --parents -t "$source"
 cp packaging/site/conf.py "$source/"
 install -D packaging/site/site.css "$source/_static/site.css"

@@ -21,3 +21,6 @@ func (a *Answered) WriteHeader(status int) {
 
 // Unwrap is what http.ResponseController looks for: streams are flushed.
 func (a *Answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Flush is http.Flusher.
+func (a *Answered) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }

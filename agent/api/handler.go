@@ -117,21 +117,7 @@ const (
 
 // NewHandler serves the API of an agent.
 func NewHandler(agent Agent) http.Handler {
-	h, answers := handler{agent}, map[string]func(*http.Request) (any, error){
-		"GET /v1/openapi.json": Needs(Read, handler{agent}.openAPI),
-	}
-	for _, e := range endpoints() {
-		if e.serve != nil {
-			answers[e.method+" "+e.path] = Needs(e.needs, e.serve(h))
-		}
-	}
-	mux := Mux("agent/api", answers)
-	for _, e := range endpoints() {
-		if e.stream != nil {
-			mux.Handle(e.method+" "+e.path, NeedsFirst(e.needs, e.stream(h)))
-		}
-	}
-	return mux
+	return Serve("agent/api", title, endpoints(handler{agent, agent.Metrics()}))
 }
 
 // Mux answers requests by their patterns, as http.ServeMux has them, with JSON: a value, or an
@@ -160,7 +146,12 @@ func Mux(documented string, answers map[string]func(*http.Request) (any, error))
 	return mux
 }
 
-type handler struct{ agent Agent }
+type handler struct {
+	agent   Agent
+	metrics http.Handler
+}
+
+func (h handler) scrape(w http.ResponseWriter, r *http.Request) { h.metrics.ServeHTTP(w, r) }
 
 func (h handler) status(r *http.Request) (any, error) { return h.agent.Status(r.Context()) }
 

@@ -62,9 +62,9 @@ type Event struct {
 	// SID is that of an egress, Flow one of its paths; 0: all of them.
 	SID  netip.Prefix `json:"sid,omitzero"`
 	Flow uint32       `json:"flow,omitempty"`
-	// Status is, of a backend, healthy or failing; of a service, panic or panic over; of a policy,
-	// active (on a path) or invalid; of a path of protected traffic, at the egress silent, back,
-	// excess or excess over, at the head-end silent, trial or answers.
+	// Status is, of a backend, healthy or failing, or the state that was set; of a service, panic
+	// or panic over; of a policy, active (on a path) or invalid; of a path of protected traffic, at
+	// the egress silent, back, excess or excess over, at the head-end silent, trial or answers.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 }

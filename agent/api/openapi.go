@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,22 +16,31 @@ import (
 // object is one of JSON.
 type object map[string]any
 
-// OpenAPI describes the API (OpenAPI 3.1), made from the table by which it is served.
-func OpenAPI(version string) object {
-	d := describing{schemas: object{}, settings: config.Settings()}
+// OpenAPI describes the API of agents.
+func OpenAPI() map[string]any { return Describe(title, endpoints(handler{})) }
+
+const (
+	title      = "Sextant agent"
+	apiVersion = "1"
+)
+
+// Describe describes an API (OpenAPI 3.1) by the table from which it is served.
+func Describe(title string, operations []Operation) map[string]any {
+	d := describing{schemas: object{}, types: map[string]reflect.Type{},
+		settings: config.Settings()}
 	paths := object{}
-	for _, e := range endpoints() {
-		item, ok := paths[e.path].(object)
+	for _, e := range operations {
+		item, ok := paths[e.Path].(object)
 		if !ok {
 			item = object{}
-			paths[e.path] = item
+			paths[e.Path] = item
 		}
-		item[strings.ToLower(e.method)] = d.operation(e)
+		item[strings.ToLower(e.Method)] = d.operation(e)
 	}
 	d.schema(of[Error]())
 	return object{
 		"openapi":  "3.1.0",
-		"info":     object{"title": "Sextant agent", "version": version},
+		"info":     object{"title": title, "version": apiVersion},
 		"paths":    paths,
 		"security": []object{{"bearer": []string{}}},
 		"components": object{"schemas": d.schemas, "securitySchemes": object{
@@ -44,37 +52,38 @@ func OpenAPI(version string) object {
 // describing collects the schemas of the types that are met, by their names.
 type describing struct {
 	schemas  object
+	types    map[string]reflect.Type // of the schemas
 	settings []config.Setting
 }
 
 var pathParameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
-func (d describing) operation(e endpoint) object {
+func (d describing) operation(e Operation) object {
 	parameters := []object{}
-	for _, match := range pathParameter.FindAllStringSubmatch(e.path, -1) {
+	for _, match := range pathParameter.FindAllStringSubmatch(e.Path, -1) {
 		parameters = append(parameters, object{"name": match[1], "in": "path", "required": true,
 			"schema": object{"type": "string"}})
 	}
-	for _, p := range e.query {
-		parameters = append(parameters, object{"name": p.name, "in": "query",
-			"description": p.what, "schema": object{"type": p.kind}})
+	for _, p := range e.Query {
+		parameters = append(parameters, object{"name": p.Name, "in": "query",
+			"description": p.What, "schema": object{"type": p.Kind}})
 	}
 	content := object{e.mediaType(): object{}}
-	if e.answer != nil {
-		content = object{e.mediaType(): object{"schema": d.schema(e.answer)}}
+	if e.Answer != nil {
+		content = object{e.mediaType(): object{"schema": d.schema(e.Answer)}}
 	}
 	fault := object{"application/json": object{"schema": object{"type": "object",
 		"properties": object{"error": d.schema(of[Error]())}, "required": []string{"error"}}}}
 	o := object{
-		"operationId": operationID(e), "summary": e.summary, "parameters": parameters,
-		"x-permission": e.needs,
+		"operationId": operationID(e), "summary": e.Summary, "parameters": parameters,
+		"x-permission": e.Needs,
 		"responses": object{
 			"200":     object{"description": "done", "content": content},
 			"default": object{"description": "refused", "content": fault},
 		},
 	}
-	if e.body != nil {
-		o["requestBody"] = d.body(e.body)
+	if e.Body != nil {
+		o["requestBody"] = d.body(e.Body)
 	}
 	return o
 }
@@ -93,17 +102,17 @@ func content(media string, schema object) object {
 	return object{"required": true, "content": object{media: object{"schema": schema}}}
 }
 
-func (e endpoint) mediaType() string {
-	if e.media != "" {
-		return e.media
+func (e Operation) mediaType() string {
+	if e.Media != "" {
+		return e.Media
 	}
 	return "application/json"
 }
 
 // operationID is the method and the words of the path: putServicesBackends.
-func operationID(e endpoint) string {
-	id := strings.ToLower(e.method)
-	for word := range strings.FieldsFuncSeq(e.path, func(r rune) bool {
+func operationID(e Operation) string {
+	id := strings.ToLower(e.Method)
+	for word := range strings.FieldsFuncSeq(e.Path, func(r rune) bool {
 		return r == '/' || r == '-' || r == '{' || r == '}'
 	}) {
 		if word != "v1" {
@@ -151,8 +160,14 @@ func (d describing) structure(t reflect.Type) object {
 	if name == "" {
 		return d.properties(t)
 	}
-	if _, known := d.schemas[name]; !known {
-		d.schemas[name] = object{} // a type may have itself below
+	if other, known := d.types[name]; known && other != t { // of another package
+		_, inside, _ := strings.Cut(t.PkgPath(), "/")
+		for word := range strings.SplitSeq(inside, "/") {
+			name = strings.ToUpper(word[:1]) + word[1:] + name
+		}
+	}
+	if _, known := d.types[name]; !known {
+		d.types[name] = t // before its fields: a type may have itself below
 		d.schemas[name] = d.properties(t)
 	}
 	return object{"$ref": "#/components/schemas/" + name}
@@ -218,5 +233,3 @@ func (d describing) oneOf(schema object, path string) object {
 	}
 	return schema
 }
-
-func (h handler) openAPI(*http.Request) (any, error) { return OpenAPI("1"), nil }

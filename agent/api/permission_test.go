@@ -41,12 +41,12 @@ func TestPermissionsHold(t *testing.T) {
 	h := NewHandler(stopper{})
 	named := strings.NewReplacer("{name}", "web", "{backend}", "web1", "{list}", "1",
 		"{number}", "1")
-	for _, e := range endpoints() {
+	for _, e := range endpoints(handler{}) {
 		for _, may := range []Permission{Read, Operate, Admin, "", "king"} {
-			refused := may != "" && !may.Includes(e.needs)
-			status := asked(t, h, e.method, named.Replace(e.path), "", may)
+			refused := may != "" && !may.Includes(e.Needs)
+			status := asked(t, h, e.Method, named.Replace(e.Path), "", may)
 			if got := status == http.StatusForbidden; got != refused {
-				t.Errorf("%s %s by %q: status %d, refused %v, not %v", e.method, e.path, may,
+				t.Errorf("%s %s by %q: status %d, refused %v, not %v", e.Method, e.Path, may,
 					status, got, refused)
 			}
 		}
@@ -65,7 +65,7 @@ func TestPermissionsOfRequests(t *testing.T) {
 	sid := netip.MustParseAddr("fcbb:bb00:1::")
 	n := &config.Node{Name: "e", Edge: &config.Edge{Services: []config.Service{{
 		Name: "web", Backends: []config.Backend{{Name: "web1", SID: sid}}}}}}
-	h := handler{node{node: n}}
+	h := handler{agent: node{node: n}}
 	for _, c := range []struct {
 		body string
 		may  Permission

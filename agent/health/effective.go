@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -25,7 +26,8 @@ type Usage struct {
 	Kills     bool          // a backend that fails is down a round later; else it drains
 	Round     time.Duration // in which each backend is checked once
 	Settle    time.Duration // in which a backend that lives rises once checks get through
-	// in which a backend that was down, or was not there, is draining before it is up
+	// in which a backend that was down, or was not there, is draining before it is up: twice that
+	// at most, so that those that come within it are up together
 	ReturnHold time.Duration
 }
 
@@ -39,7 +41,7 @@ type Effect struct {
 	Waits bool
 	// backends in use, with the time when they came up; nil: nothing was in use before
 	since map[uint16]time.Duration
-	// backends that returned a moment ago, with the time until which they are not up
+	// backends that returned a moment ago, with the time until which they are not up at least
 	held    map[uint16]time.Duration
 	failed  map[uint16]time.Duration // backends that fail, with the time since when
 	failing map[uint16]bool          // the same backends, and whether they waver
@@ -111,32 +113,55 @@ func (e *Effect) hold(length time.Duration, before Effect, now time.Duration) {
 	for _, b := range before.Backends {
 		away[b.ID] = b.State == pool.Down
 	}
-	held, up := map[uint16]time.Duration{}, false
+	held := map[uint16]time.Duration{}
 	for _, b := range e.Backends {
-		until := before.held[b.ID]
+		until, ok := before.held[b.ID]
 		if down, known := away[b.ID]; down || !known {
-			until = now + length
+			until, ok = now+length, true
 		}
-		if b.State != pool.Down && until > now {
+		if ok && b.State != pool.Down {
 			held[b.ID] = until
-		} else if b.State == pool.Up && b.Weight > 0 {
-			up = true
 		}
 	}
-	if !up {
+	ends := together(held, length)
+	maps.DeleteFunc(held, func(id uint16, _ time.Duration) bool { return ends[id] <= now })
+	if !slices.ContainsFunc(e.Backends, func(b pool.Backend) bool {
+		_, ok := held[b.ID]
+		return !ok && b.State == pool.Up && b.Weight > 0
+	}) {
 		return
 	}
 	for i, b := range e.Backends {
-		until, ok := held[b.ID]
-		if !ok {
+		if _, ok := held[b.ID]; !ok {
 			continue
 		}
 		if b.State == pool.Up {
 			e.Backends[i].State = pool.Draining
 		}
-		e.wait(until)
+		e.wait(ends[b.ID])
 	}
 	e.held = held
+}
+
+// together says when backends are up that are held until the times given: those whose times are
+// within a length of the first one's with the last of these. A bucket whose owners come one after
+// another has all of them in its chain; of those that come together, it has the best alone.
+func together(held map[uint16]time.Duration, length time.Duration) map[uint16]time.Duration {
+	ids := slices.SortedFunc(maps.Keys(held), func(a, b uint16) int {
+		return cmp.Compare(held[a], held[b])
+	})
+	ends := make(map[uint16]time.Duration, len(held))
+	for len(ids) > 0 {
+		first, count := held[ids[0]], 1
+		for count < len(ids) && held[ids[count]] <= first+length {
+			count++
+		}
+		for _, id := range ids[:count] {
+			ends[id] = held[ids[count-1]]
+		}
+		ids = ids[count:]
+	}
+	return ends
 }
 
 // note remembers who fails.

@@ -234,12 +234,12 @@ func TestReturnHold(t *testing.T) {
 		// at first nobody is held
 		{0, "up+ up+ up-", "up up down", -1},
 		{10, "up+ up- up+", "up down draining", 15},                        // back: held
-		{12, "up+ up+ up+", "up draining draining", 15},                    //
+		{12, "up+ up+ up+", "up draining draining", 17},                    // both together
 		{13, "up+ up+ up-", "up draining down", 17},                        // down again
-		{14, "up+ up+ up+ up+", "up draining draining draining", 17},       // the fourth is new
-		{16, "up+ draining+ up+ up+", "up draining draining draining", 17}, // the operator's word
-		// its hold is over all the same
-		{17, "up+ up+ up+ up+", "up up draining draining", 19},
+		{14, "up+ up+ up+ up+", "up draining draining draining", 19},       // the fourth is new
+		{16, "up+ draining+ up+ up+", "up draining draining draining", 19}, // the operator's word
+		// the second is up with those that came within its hold
+		{17, "up+ up+ up+ up+", "up draining draining draining", 19},
 		{18, "draining+ draining+ up+ up+", "draining draining up up", -1}, // nobody else is up
 		// draining is no reason to be held
 		{19, "up+ up+ down+ down+", "up up down down", -1},

@@ -26,6 +26,7 @@ const (
 	stallTimeout       = time.Minute
 	idleTimeout        = time.Minute // between requests
 	maxHeaderBytes     = 16 << 10
+	maxStreams         = 32 // of one connection that speaks HTTP/2
 	refusalLogInterval = time.Minute
 )
 

@@ -24,6 +24,8 @@ import (
 
 // Servers are where a daemon listens.
 type Servers struct {
+	// HTTP2 lets clients of the API speak HTTP/2, which gRPC needs. Set it before Serve.
+	HTTP2           bool
 	socket, metrics *boundedListener // metrics is nil if there is no address for it
 	remote          *boundedListener // the API over TLS; nil: there is none
 	gate            *access.Gate
@@ -123,12 +125,30 @@ func (s *Servers) Serve(requests, port http.Handler) {
 	// some answers are streams without end; each write of theirs is bounded
 	s.start(s.socket, s.socket.bounds, requests, 0)
 	if s.remote != nil {
-		s.start(tls.NewListener(s.remote, s.gate.TLS()), s.remote.bounds,
+		s.start(tls.NewListener(s.remote, s.tls()), s.remote.bounds,
 			web.Beside(s.gate.Handler(requests)), 0)
 	}
 	if s.metrics != nil {
 		s.start(s.metrics, s.metrics.bounds, port, answerTimeout)
 	}
+}
+
+// tls offers HTTP/2 if it is spoken.
+func (s *Servers) tls() *tls.Config {
+	c := s.gate.TLS()
+	if !s.HTTP2 {
+		return c
+	}
+	choose := c.GetConfigForClient
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		chosen, err := choose(hello)
+		if err == nil {
+			chosen = chosen.Clone()
+			chosen.NextProtos = []string{"h2", "http/1.1"}
+		}
+		return chosen, err
+	}
+	return c
 }
 
 // Failed yields the error of a server that ended by itself.
@@ -141,6 +161,13 @@ func (s *Servers) start(l net.Listener, b bounds, h http.Handler, answer time.Du
 		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ConnContext: withPeer,
 		ErrorLog:    slog.NewLogLogger(s.log.With("listener", b.name).Handler(), slog.LevelDebug),
+	}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	if s.HTTP2 && l != net.Listener(s.metrics) {
+		server.Protocols.SetHTTP2(true)
+		server.Protocols.SetUnencryptedHTTP2(true) // of the Unix socket
+		server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	}
 	s.running = append(s.running, server)
 	go func() {

@@ -18,12 +18,18 @@ import (
 
 var update = flag.Bool("update", false, "write the generated files")
 
-// TestGenerated compares the committed Go with what the plugins make of southbound.proto; with
-// -update it writes it.
+// TestGenerated compares the committed Go with what the plugins make of the protocols of the tree;
+// with -update it writes it.
 func TestGenerated(t *testing.T) {
-	const name = "southbound.proto"
+	for folder, name := range map[string]string{"southboundpb": "southbound.proto",
+		"../../controller/schedulerpb": "scheduler.proto"} {
+		t.Run(name, func(t *testing.T) { generated(t, folder, name) })
+	}
+}
+
+func generated(t *testing.T, folder, name string) {
 	compiler := protocompile.Compiler{
-		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{"southboundpb"}},
+		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{folder}},
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	files, err := compiler.Compile(context.Background(), name)
@@ -50,7 +56,7 @@ func TestGenerated(t *testing.T) {
 			t.Fatalf("%s: %v, %s", plugin, err, response.GetError())
 		}
 		for _, f := range response.File {
-			compareGenerated(t, filepath.Join("southboundpb", f.GetName()), f.GetContent())
+			compareGenerated(t, filepath.Join(folder, f.GetName()), f.GetContent())
 		}
 	}
 }
@@ -65,7 +71,7 @@ func compareGenerated(t *testing.T, path, want string) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what the plugins make of southbound.proto (%v); run "+
+		t.Errorf("%s is not what the plugins make of its .proto (%v); run "+
 			"go test ./agent/southbound -run TestGenerated -args -update", path, err)
 	}
 }

@@ -964,6 +964,7 @@ export interface components {
             number: number;
             offer?: string;
             offeredTo?: string[];
+            otherCopy?: components["schemas"]["OtherCopy"];
             outcome: string;
             packet: string;
             path?: string[];
@@ -1159,6 +1160,11 @@ export interface components {
             hops: components["schemas"]["ECMPNextHop"][];
             left?: string;
             prefix: string;
+        };
+        OtherCopy: {
+            cost: number;
+            header: components["schemas"]["HeaderSID"][];
+            links?: string[];
         };
         PathSourceCounters: {
             bound: number;
@@ -1479,6 +1485,7 @@ export interface components {
             ageSeconds: number;
             avoid?: string[];
             by: string;
+            copied?: boolean;
             cost: number;
             least: number;
             links?: string[];

@@ -24,6 +24,14 @@
 #define frame_bytes(ctx) bpf_xdp_get_buff_len(ctx)
 #endif
 
+/* The end of the frame, read from the context itself: in large functions the compiler keeps a
+ * pointer to the field, which the verifier refuses. */
+static __always_inline void *frame_end(CONTEXT *ctx)
+{
+	barrier_var(ctx);
+	return (void *)(long)ctx->data_end;
+}
+
 #define AF_INET 2
 #define AF_INET6 10
 

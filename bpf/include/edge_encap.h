@@ -79,22 +79,20 @@ static __always_inline bool first_segment(enum encapsulation encapsulation,
 	return true;
 }
 
-static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain,
-				      const struct path *path, __u32 n, __u32 segments, __u8 next)
+/*
+ * Writes the segments of an SRH, of which the first is to lie at an offset, for n SIDs that are
+ * visited. Returns 0 or the reason to drop. Not static, so that the verifier looks at it once.
+ */
+__noinline int srh_write_segments(struct xdp_md *ctx, __u32 at, const struct chain *chain,
+				  const struct path *path, __u32 n)
 {
-	struct srh *srh = pos;
+	struct address *slot = (void *)(long)ctx->data + (at & OFFSET_MAX), *sid;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 segments = srh_segments(settings.encapsulation, n);
 
-	if (pos + sizeof(*srh) > end)
-		return false;
-	srh->header = (struct routing_header){
-		.next = next,
-		.length = srh_length(segments) / 8 - 1,
-		.type = ROUTING_TYPE_SRH,
-		.segments_left = n - 1,
-		.last_entry = segments - 1,
-	};
-	for (__u32 i = 0; i < CHAIN_MAX; i++) {
-		struct address *slot = srh->segments + i, *sid;
+	if (!chain)
+		return REASON_NO_BACKEND;
+	for (__u32 i = 0; i < CHAIN_MAX; i++, slot++) {
 		__u32 visit = n - 1 - i, id;
 
 		barrier_var(visit); /* or else the compiler counts a pointer down, whose bounds the
@@ -104,12 +102,12 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 		id = bpf_ntohs(path_visited(path, chain, visit));
 		sid = bpf_map_lookup_elem(&sids, &id);
 		if (!sid || (void *)(slot + 1) > end)
-			return false;
+			return REASON_NO_BACKEND;
 		*slot = *sid;
 		if (!slot->word[0]) /* never set */
-			return false;
+			return REASON_NO_BACKEND;
 	}
-	return true;
+	return REASON_NONE;
 }
 
 /* Writes the SRH behind a path's carrier, for which there is room: its one segment is the chain's
@@ -240,6 +238,26 @@ static __always_inline bool encap_fits(const struct encap *w, const struct packe
 	return p->length + encap_overhead(w) <= w->hop->mtu || !w->hop->mtu;
 }
 
+/* Writes the SRH of a packet, at an offset behind the outer IPv6 header, and signs it if it is to
+ * be. Returns 0 or the reason to drop. */
+static __always_inline int srh_write(struct xdp_md *ctx, __u32 at, const struct encap *w, __u8 next)
+{
+	struct srh *srh = (void *)(long)ctx->data + (at & OFFSET_MAX);
+	int reason;
+
+	if ((void *)(srh + 1) > (void *)(long)ctx->data_end)
+		return REASON_NO_BACKEND;
+	srh->header = (struct routing_header){
+		.next = next,
+		.length = srh_length(w->segments) / 8 - 1,
+		.type = ROUTING_TYPE_SRH,
+		.segments_left = encap_visits(w) - 1,
+		.last_entry = w->segments - 1,
+	};
+	reason = srh_write_segments(ctx, at + sizeof(*srh), w->chain, w->path, encap_visits(w));
+	return !reason && hmac_rule ? hmac_sign(ctx, at) : reason;
+}
+
 /* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its
  * l2_before bytes. The SRH behind a path's carrier is left to srh_write_carrier. */
 static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
@@ -259,12 +277,9 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	outer_write(ip, edge_traffic_class(p), &source, &w->destination, flow_label(w->hash),
 		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
 		    p->length + srh_length(segments));
-	if (segments && !has_two_carriers(w) &&
-	    !srh_write(ip + 1, (void *)(long)ctx->data_end, w->chain, w->path, encap_visits(w),
-		       segments, inner_next))
-		return REASON_NO_BACKEND;
-	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) :
-				       REASON_NONE;
+	if (!segments || has_two_carriers(w))
+		return REASON_NONE;
+	return srh_write(ctx, frame_l2_length(f) + sizeof(*ip), w, inner_next);
 }
 
 /* Encapsulates the packet, in a frame of which l2_before bytes are before it, and sends it. */

@@ -7,6 +7,7 @@
 
 #include "inner.h"
 #include "decap.h"
+#include "edge_work.h"
 #include "ptb_translate.h"
 #include "edge_encap.h"
 
@@ -42,19 +43,27 @@ static __always_inline bool last_offer(const struct chain *chain, struct address
 	return true;
 }
 
-/* Sends the inner packet of a stray on, which has outer_length bytes of headers before it, to the
- * previous owner. */
-static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f,
-					  const struct packet *p, const struct service *service,
-					  __u32 outer_length, __u8 hop_limit)
+/* Sends the inner packet of a stray, in edge_work, on to the previous owner. Not static, so that
+ * the verifier looks at it once. */
+__noinline int shadow_forward(struct xdp_md *ctx, const struct service *service, __u32 hop_limit)
 {
-	__u64 hash = flow_hash(&settings.domain.secret, &p->flow);
-	struct chain *chain = chain_find(service, hash);
 	struct address source = address_read(&settings.domain.source), destination;
-	__u32 id, before = frame_l2_length(f) + outer_length;
+	struct edge_work *work = edge_work_here();
 	struct next_hop *hop;
+	struct chain *chain;
+	struct packet *p;
 	struct ipv6hdr *ip;
+	struct frame *f;
+	__u32 id, before;
+	__u64 hash;
 
+	if (!work || !service)
+		return XDP_ABORTED;
+	p = &work->packet;
+	f = &work->frame;
+	before = frame_l2_length(f) + work->outer_length;
+	hash = edge_flow_hash(&p->flow);
+	chain = chain_find(service, hash);
 	if (!chain || !last_offer(chain, &destination, &id))
 		return drop(REASON_NO_BACKEND);
 	hop = next_hop_uncached(ctx, &source, &destination, hash);
@@ -75,37 +84,48 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f,
 	return next_hop_leave(ctx, hop);
 }
 
-/* The outer headers of a packet that ends at a SID of the edge's, before length bytes of which the
- * inner one is: p from then on. */
-static __always_inline int last_segment(struct xdp_md *ctx, struct cursor *c, struct packet *p,
-					__u32 *length, __u32 *srh)
+/*
+ * The outer headers of the packet in edge_work, which ends at a SID of the edge's: it is the inner
+ * one from then on. Returns 0 or the reason to drop. Not static, so that the verifier looks at it
+ * once.
+ */
+__noinline int last_segment(struct xdp_md *ctx)
 {
+	struct edge_work *work = edge_work_here();
 	int reason = REASON_NONE;
+	struct packet *p;
+	struct cursor c;
 	__u8 next;
 
+	if (!work)
+		return REASON_TRUNCATED;
+	p = &work->packet;
+	work->srh = 0;
+	cursor_set(&c, ctx, work->offset, work->left);
 	if (!infrastructure_contains(&settings.domain.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol))
-		reason = packet_walk(ctx, c, p, SRH_WANTED, true, srh);
-	if (!reason && segments_left(ctx, *srh))
+		reason = packet_walk(ctx, &c, p, SRH_WANTED, true, &work->srh);
+	if (!reason && segments_left(ctx, work->srh))
 		reason = REASON_SEGMENTS_LEFT;
 	if (reason)
 		return reason;
 	next = p->flow.protocol;
-	*length = p->length - c->left;
+	work->outer_length = p->length - c.left;
 	*p = (struct packet){};
-	return inner_parse(ctx, c, next, p);
+	return inner_parse(ctx, &c, next, p);
 }
 
 /*
  * End.SHADOW: a stray that a host sent back goes to the owner that its bucket had before the latest
- * change, as the last offer. Inlined, for it takes the place of edge_forward on the stack.
+ * change, as the last offer.
  */
-static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, struct frame *f,
-				      struct packet *p)
+static __always_inline int end_shadow(struct xdp_md *ctx, struct edge_work *work)
 {
-	struct ipv6hdr *outer = (void *)(long)ctx->data + (frame_l2_length(f) & OFFSET_MAX);
-	__u32 srh = 0, length, traffic_class = p->traffic_class;
+	struct ipv6hdr *outer =
+		(void *)(long)ctx->data + (frame_l2_length(&work->frame) & OFFSET_MAX);
+	struct packet *p = &work->packet;
+	__u32 traffic_class = p->traffic_class;
 	struct service_key key = {};
 	struct service *service;
 	__u8 hop_limit;
@@ -114,7 +134,7 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	if ((void *)(outer + 1) > (void *)(long)ctx->data_end)
 		return drop(REASON_TRUNCATED);
 	hop_limit = outer->hop_limit;
-	reason = last_segment(ctx, c, p, &length, &srh);
+	reason = last_segment(ctx);
 	if (reason)
 		return drop(reason);
 	key.vip = p->flow.destination;
@@ -129,7 +149,7 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 			   ecn_combine(p->traffic_class, traffic_class);
 	if (hop_limit <= 1 || hops_read(ctx, p) <= 1)
 		return drop(REASON_HOP_LIMIT);
-	return shadow_forward(ctx, f, p, service, length, hop_limit - 1);
+	return shadow_forward(ctx, service, hop_limit - 1);
 }
 
 /* The backend of a chain that has the SID which the SRH names as the first of its path, 0: none. */
@@ -158,31 +178,37 @@ static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain 
 	return 0;
 }
 
-/* Notes who sent a SYN-ACK. Whatever it says, it goes on to its client. */
-static __always_inline void learn(struct xdp_md *ctx, const struct packet *p,
-				  const struct service *service, __u32 srh_offset)
+/* Notes who sent the SYN-ACK in edge_work. Whatever it says, it goes on to its client. Not static,
+ * so that the verifier looks at it once. */
+__noinline int learn(struct xdp_md *ctx, const struct service *service)
 {
-	__u64 hash = flow_hash(&settings.domain.secret, &p->flow);
-	struct chain *chain = chain_find(service, hash);
+	struct edge_work *work = edge_work_here();
+	struct chain *chain;
 	__u32 owner;
+	__u64 hash;
 
+	if (!work || !service)
+		return 0;
+	hash = edge_flow_hash(&work->packet.flow);
+	chain = chain_find(service, hash);
 	if (!chain)
-		return;
-	owner = owner_named(ctx, chain, srh_offset);
+		return 0;
+	owner = owner_named(ctx, chain, work->srh);
 	if (!owner)
-		return;
+		return 0;
 	flow_remember(hash, owner);
 	cache_count(CACHE_STORED);
+	return 0;
 }
 
 /* End.LEARN: a SYN-ACK that a host sent by way of the edge becomes one on the way to its client. */
-static __always_inline int end_learn(struct xdp_md *ctx, struct cursor *c, struct frame *f,
-				     struct packet *p)
+static __always_inline int end_learn(struct xdp_md *ctx, struct edge_work *work)
 {
-	__u32 srh = 0, length, traffic_class = p->traffic_class;
+	struct packet *p = &work->packet;
+	__u32 traffic_class = p->traffic_class;
 	struct service_key key = {};
 	struct service *service;
-	int reason = last_segment(ctx, c, p, &length, &srh);
+	int reason = last_segment(ctx);
 
 	if (!reason &&
 	    (p->flow.protocol != IPPROTO_TCP || p->icmp || p->fragment || !is_syn_ack(p)))
@@ -198,27 +224,36 @@ static __always_inline int end_learn(struct xdp_md *ctx, struct cursor *c, struc
 	reason = ecn_take(ctx, p, traffic_class);
 	if (reason)
 		return drop(reason);
-	learn(ctx, p, service, srh);
-	return decapsulate_as(ctx, f, p, length, OUTCOME_LEARNED);
+	learn(ctx, service);
+	return decapsulate_as(ctx, &work->frame, p, work->outer_length, OUTCOME_LEARNED);
 }
 
-/* A packet of the SR domain to the edge itself. */
-static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, struct frame *f,
-				       struct packet *p)
+/* What edge_parse returns beside the program's own values. */
+enum parsed {
+	PARSED = -1, /* a packet from outside, perhaps to a service */
+	PARSED_FOR_EDGE = -2, /* one of the SR domain to the edge itself */
+};
+
+/* The packet in edge_work, which is one of the SR domain to the edge itself. Not static, so that
+ * the verifier looks at it once. */
+__noinline int edge_itself(struct xdp_md *ctx)
 {
+	struct edge_work *work = edge_work_here();
 	struct answering *a;
 	int verdict;
 
-	if (is_shadow(&p->flow.destination))
-		return end_shadow(ctx, c, f, p);
-	if (is_learn(&p->flow.destination))
-		return end_learn(ctx, c, f, p);
+	if (!work)
+		return XDP_ABORTED;
+	if (is_shadow(&work->packet.flow.destination))
+		return end_shadow(ctx, work);
+	if (is_learn(&work->packet.flow.destination))
+		return end_learn(ctx, work);
 	a = answering_here();
 	if (!a)
 		return pass();
-	frame_copy(&a->frame, f);
-	a->about.vip = p->flow.destination;
+	frame_copy(&a->frame, &work->frame);
+	a->about.vip = work->packet.flow.destination;
 	a->about.hop_limit = outer_settings.hop_limit;
-	verdict = too_big_translate(ctx, c->offset, c->left);
+	verdict = too_big_translate(ctx, work->offset, work->left);
 	return verdict < 0 ? pass() : verdict;
 }

@@ -69,15 +69,20 @@ static __always_inline void chain_push_others(struct chain *c, const volatile st
 }
 
 /*
- * The chain of now, joined by that of a bucket of a former table: present candidates, former
- * candidates, the other present ones, the other former ones. It lies in joints; false: there was
- * none to join. Not static, so that the verifier looks at it once.
+ * The chain of now, joined by that of the flow's bucket in the service's former table: present
+ * candidates, former candidates, the other present ones, the other former ones. It lies in joints;
+ * false: there was none to join. Not static, so that the verifier looks at it once.
  */
-__noinline int chain_join(const struct chain *now, __u32 table_index, __u32 bucket)
+__noinline int chain_join(const struct chain *now, const struct service *service,
+			  const struct flow *flow)
 {
-	struct chain *before = chain_at(table_index, bucket), *joint = chain_joint();
+	struct chain *before, *joint = chain_joint();
 
-	if (!now || !before || !joint)
+	if (!now || !service || !flow || !joint)
+		return false;
+	before = chain_at(former.first_table + service->index,
+			  flow_bucket(flow_hash(&former.secret, flow), service->former_buckets));
+	if (!before)
 		return false;
 	joint->length = 0;
 	joint->candidates = now->candidates;
@@ -94,13 +99,8 @@ static __always_inline struct chain *with_former(const struct service *service,
 						 const struct flow *flow, struct chain *chain)
 {
 	struct chain *joint = 0;
-	__u64 hash;
 
-	if (!former.on || !service->former_buckets)
-		return chain;
-	hash = flow_hash(&former.secret, flow);
-	if (chain_join(chain, former.first_table + service->index,
-		       flow_bucket(hash, service->former_buckets)))
+	if (former.on && service->former_buckets && chain_join(chain, service, flow))
 		joint = chain_joint();
 	return joint ? joint : chain;
 }

@@ -7,8 +7,7 @@
 /* 0 if the header is not there. */
 static __always_inline __u8 hops_read(CONTEXT *ctx, const struct packet *p)
 {
-	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX),
-	     *end = (void *)(long)ctx->data_end;
+	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX), *end = frame_end(ctx);
 	struct ipv6hdr *ip6 = ip;
 	struct iphdr *ip4 = ip;
 
@@ -19,8 +18,7 @@ static __always_inline __u8 hops_read(CONTEXT *ctx, const struct packet *p)
 
 static __always_inline void hops_write(CONTEXT *ctx, const struct packet *p, __u8 hops)
 {
-	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX),
-	     *end = (void *)(long)ctx->data_end;
+	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX), *end = frame_end(ctx);
 	struct ipv6hdr *ip6 = ip;
 	struct iphdr *ip4 = ip;
 
@@ -51,8 +49,7 @@ static __always_inline void ipv4_hop_count(struct iphdr *ip)
 /* The same of a parsed packet. */
 static __always_inline void hops_count(CONTEXT *ctx, const struct packet *p)
 {
-	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX),
-	     *end = (void *)(long)ctx->data_end;
+	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX), *end = frame_end(ctx);
 
 	if (p->flow.ipv4 && ip + sizeof(struct iphdr) <= end)
 		ipv4_hop_count(ip);

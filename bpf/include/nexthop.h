@@ -82,10 +82,13 @@ static __always_inline __u32 fib_epoch_now(void)
 	return epoch ? *epoch : 0;
 }
 
-/* Asks the kernel. Only what the answer depends on is given: no ports, no length. */
-static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct address *source,
-					     const struct address *destination, __u8 choice,
-					     struct next_hop *hop)
+/*
+ * Asks the kernel. Only what the answer depends on is given: no ports, no length. Not inlined, to
+ * spare the stack, and not static, so that the verifier looks at it once.
+ */
+__noinline int next_hop_resolve(struct xdp_md *ctx, const struct address *source,
+				const struct address *destination, __u32 choice,
+				struct next_hop *hop)
 {
 	struct bpf_fib_lookup fib __attribute__((aligned(8))) = {
 		.family = AF_INET6,
@@ -95,6 +98,8 @@ static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct ad
 	};
 	long verdict;
 
+	if (!source || !destination || !hop)
+		return 0;
 	address_store(fib.ipv6_src, source);
 	address_store(fib.ipv6_dst, destination);
 	verdict = bpf_fib_lookup(ctx, &fib, sizeof(fib), 0);
@@ -119,6 +124,7 @@ static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct ad
 	if (hop->how == NEXT_HOP_SEND && hop->interface != ctx->ingress_ifindex &&
 	    !bpf_map_lookup_elem(&ports, &hop->interface))
 		hop->how = NEXT_HOP_HAND;
+	return 0;
 }
 
 /* Where the next hop towards a compressed SID is remembered. */

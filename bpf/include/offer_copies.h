@@ -64,12 +64,16 @@ static __always_inline bool copy_is(__u64 word, __u64 identity, __u32 now, __u32
 	       (__u16)(now - (word >> COPY_TIME_SHIFT)) < window;
 }
 
-/* The place of a packet in its set, or the oldest one. */
-static __always_inline __u32 copy_place(const struct copy_set *set, __u64 identity, __u32 now,
-					__u32 window)
+/*
+ * The place of a packet in its set, or the oldest one. Not static, so that the verifier looks at
+ * it once, and not for each try.
+ */
+__noinline __u32 copy_place(const struct copy_set *set, __u64 identity, __u32 now, __u32 window)
 {
 	__u32 oldest = 0, most = 0;
 
+	if (!set)
+		return 0;
 	for (__u32 i = 0; i < COPY_PLACES; i++) {
 		__u64 word = *(const volatile __u64 *)&set->places[i];
 		__u32 age = word ? (__u16)(now - (word >> COPY_TIME_SHIFT)) : 0x10000;
@@ -146,18 +150,19 @@ __noinline int copy_passed_on(__u64 identity, __u32 window)
  * What tells a packet apart: its flow, length and transport header, whose checksum covers the rest,
  * and the identification of IPv4. 0: not to be told apart, as a fragment, another protocol, or a
  * header that is not in the first piece of the frame. The flow's hash is keyed, so nobody finds
- * equal ones. Not inlined, to spare the stack.
+ * equal ones. Not static, so that the verifier looks at it once.
  */
-static __noinline __u64 copy_identity(struct xdp_md *ctx, const volatile struct flow_secret *secret,
-				      const struct packet *p)
+__noinline __u64 copy_identity(struct xdp_md *ctx, const struct packet *p, __u64 flow_hash)
 {
 	void *end = (void *)(long)ctx->data_end, *data = (void *)(long)ctx->data;
-	__u64 h = flow_hash(secret, &p->flow) ^ p->length;
-	__u32 words = p->flow.protocol == IPPROTO_TCP && !p->icmp ? COPY_WORDS : 2;
-	__u32 *word = data + (p->ip & OFFSET_MAX);
+	__u32 words, *word;
+	__u64 h;
 
-	if (p->fragment || !p->transport)
+	if (!p || p->fragment || !p->transport)
 		return 0;
+	h = flow_hash ^ p->length;
+	words = p->flow.protocol == IPPROTO_TCP && !p->icmp ? COPY_WORDS : 2;
+	word = data + (p->ip & OFFSET_MAX);
 	if (p->flow.ipv4) {
 		if ((void *)(word + 2) > end)
 			return 0;

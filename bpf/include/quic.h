@@ -23,7 +23,7 @@ static __always_inline bool quic_opens(struct xdp_md *ctx, const struct packet *
 	struct quic_start *q = (void *)(long)ctx->data + (p->transport & OFFSET_MAX);
 	__u32 version, type;
 
-	if (p->icmp || p->fragment || (void *)(q + 1) > (void *)(long)ctx->data_end ||
+	if (p->icmp || p->fragment || (void *)(q + 1) > frame_end(ctx) ||
 	    bpf_ntohs(q->udp.len) < sizeof(*q) || !(q->first & QUIC_LONG_HEADER))
 		return false;
 	version = q->version[0] << 24 | q->version[1] << 16 | q->version[2] << 8 | q->version[3];

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent/api"
 	"sextant/experiment"
 	"sextant/experiment/cflb"
 	"sextant/experiment/churn"
@@ -107,9 +109,9 @@ func (a *app) experimentRun() *cobra.Command {
 		Use: "run NAME...", Short: "Run experiments and write reports with the source's numbers " +
 			"beside ours",
 		Long: `Run experiments. Each writes a folder: report.md, result.json, and its tables and charts as CSV and SVG. A run that is
-interrupted resumes where it was; --fresh starts again.`,
+interrupted resumes where it was; --fresh starts again. With -o json it prints what result.json of each has.`,
 		Example: "  sextant experiment run disjoint-fig8\n  sextant experiment run " +
-			"--all --quick --folder results-quick",
+			"--all --quick --folder results-quick\n  sextant experiment run cflb-fig6 -o json",
 		Annotations:       seeAlso("sextant experiment list", "sextant experiment report"),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeExperiments,
@@ -132,6 +134,9 @@ interrupted resumes where it was; --fresh starts again.`,
 	cmd.Flags().IntVar(&o.Requests, "requests", 0,
 		"of experiments that make requests: how many in each setting, instead of the source's "+
 			"number")
+	cmd.Flags().StringVar(&o.Capture, "capture", "",
+		"of cflb-fig6 and cflb-fig7: the packets of a pcap or pcapng `file` in place of "+
+			"synthetic ones")
 	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0),
 		"how many processors to use; results do not depend on it, times do")
 	return cmd
@@ -177,6 +182,7 @@ func (a *app) runExperiments(ctx context.Context, o experiment.Options, names []
 	if err != nil {
 		return err
 	}
+	structured := a.output == formatJSON || a.output == formatYAML
 	for _, e := range selected {
 		if !a.quiet {
 			a.say("%s: %s (lasts about %s)", e.Name, e.Title, e.Lasts)
@@ -185,9 +191,27 @@ func (a *app) runExperiments(ctx context.Context, o experiment.Options, names []
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(a.stdout, report)
+		if !structured {
+			fmt.Fprintln(a.stdout, report)
+		}
+	}
+	if structured {
+		return a.printResults(o.Folder, selected)
 	}
 	return nil
+}
+
+// printResults prints what experiments found: their files result.json as one list.
+func (a *app) printResults(folder string, of []experiment.Experiment) error {
+	list := api.List[json.RawMessage]{Items: []json.RawMessage{}}
+	for _, e := range of {
+		text, err := os.ReadFile(filepath.Join(folder, e.Name, experiment.ResultFile))
+		if err != nil {
+			return fmt.Errorf("read the result of %s: %w", e.Name, withoutPath(err))
+		}
+		list.Items = append(list.Items, text)
+	}
+	return a.show(view{value: list})
 }
 
 func (a *app) experimentReport() *cobra.Command {

@@ -252,6 +252,14 @@ func TestExperimentRun(t *testing.T) {
 		folder); !strings.Contains(out, "[exit 0]") {
 		t.Fatal(out)
 	}
+	for _, format := range []string{"json", "yaml"} {
+		out := w.line("experiment run disjoint-table3 --quick -q -o " + format + " --folder " +
+			folder)
+		if !strings.Contains(out, "items") || !strings.Contains(out, "disjoint-table3") ||
+			strings.Contains(out, "report.md") {
+			t.Errorf("-o %s: %s", format, out)
+		}
+	}
 	out := w.line("experiment report --folder " + folder)
 	for _, part := range []string{"# disjoint-table3", "| AS3967 | adjacency | 4 |", "identical"} {
 		if !strings.Contains(out, part) {

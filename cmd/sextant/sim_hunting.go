@@ -21,6 +21,9 @@ type huntingOptions struct {
 	requests                         uint64
 	service, handshake, news         time.Duration
 	serviceTimes                     string
+	speeds                           []float64
+	stall, stallEvery                time.Duration
+	stallSpeed                       float64
 	balancers                        int
 	seed                             uint64
 }
@@ -46,9 +49,14 @@ Prequal, NSDI 2024). Behind a policy, /D is the number of candidates, as in aver
 dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of
 them accepted.
 
-A load is the part of the cores' time that the requests need. FASTER compares mean response
+Servers of unequal speed, of which nobody is told, have --speeds: 1,0.5 makes every other one
+half as fast. With --stall each server stands still for that long from time to time, or runs at
+--stall-speed; its kernel goes on, and takes or refuses connections.
+
+A load is the part of the cores' time that the requests need, of servers that never stall. FASTER compares mean response
 times with those of the first policy at the same load.`,
 		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
+  sextant sim hunting --speeds 1,1,1,0.5 --stall 200ms --policy random,average/3,prequal
   sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
 		Annotations:       seeAlso("sextant experiment", "sextant demo"),
 		Args:              takes(),
@@ -74,6 +82,13 @@ times with those of the first policy at the same load.`,
 		"mean time of a core that a request needs")
 	flags.StringVar(&o.serviceTimes, "service-times", workload.ServiceTimesNames()[0],
 		"distribution of these times")
+	flags.Float64SliceVar(&o.speeds, "speeds", []float64{1},
+		"how fast servers are, in turn; 1 is usual")
+	flags.DurationVar(&o.stall, "stall", 0, "how long a server stalls; 0: none does")
+	flags.DurationVar(&o.stallEvery, "stall-every", 10*time.Second,
+		"mean time from a stall of a server to its next one")
+	flags.Float64Var(&o.stallSpeed, "stall-speed", 0,
+		"how fast a server is while it stalls, beside its speed of other times")
 	flags.IntVar(&o.balancers, "balancers", 1, "balancers, each with news of its own; for charon "+
 		"and prequal")
 	flags.DurationVar(&o.news, "news", time.Millisecond, "from what a server tells until its "+
@@ -125,6 +140,9 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
 			return usageErrorf("--load, --service, --servers, --cores and --requests must be " +
 				"above 0")
 		}
+		if err := o.checkSpeeds(); err != nil {
+			return err
+		}
 		first := 0.0
 		for _, policy := range o.policies {
 			item, err := a.hunt(ctx, o, load, policy)
@@ -153,7 +171,7 @@ func (a *app) hunt(ctx context.Context, o huntingOptions, load float64,
 	if err != nil {
 		return item, usageErrorf("--service-times: %w", err)
 	}
-	rate := load * float64(o.servers*o.cores) / o.service.Seconds()
+	rate := load * o.capacity() / o.service.Seconds()
 	until := time.Duration(1.1 * float64(o.requests) / rate * float64(time.Second))
 	requests := workload.NewPoisson(rate, o.service, o.seed)
 	requests.ServiceTimes = times
@@ -162,6 +180,7 @@ func (a *app) hunt(ctx context.Context, o huntingOptions, load float64,
 		Seed:     o.seed,
 		Requests: requests, Until: until, WarmUp: until / 11,
 		Handshake: o.handshake, News: o.news, Balancers: o.balancers,
+		Paces: o.paces(until),
 	}
 	for i := range c.Servers {
 		c.Servers[i] = hunting.Server{Cores: o.cores, Workers: o.workers, Backlog: o.backlog,

@@ -5,23 +5,28 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"sextant/experiment/tablefile"
 	"sextant/sim/packet/scenario"
 	"sextant/te/topology"
 )
 
 // packetOptions are the flags of sim packet.
 type packetOptions struct {
-	compare   []string
-	seeds     int
-	firstSeed uint64
-	workers   int
-	csv, plot string
-	out       string // folder
+	compare      []string
+	seeds        int
+	firstSeed    uint64
+	workers      int
+	csv, parquet string // files
+	plot         string
+	out          string // folder
+	format       string // of tables there
 }
 
 func (a *app) simPacket() *cobra.Command {
@@ -35,7 +40,8 @@ docs/howto/simulate.md lists its keys. Runs of other seeds and of other ways to 
 independent and go on at once; each is determined by the file and its seed.`,
 		Example: `  sextant sim packet examples/sim/web-search.yaml --compare ecmp,letflow,drill
   sextant sim packet examples/sim/web-search.yaml --compare ecmp,conga --out results
-  sextant sim packet examples/sim/permutation.yaml --seeds 5 --csv runs.csv`,
+  sextant sim packet examples/sim/permutation.yaml --seeds 5 --csv runs.csv
+  sextant sim packet examples/sim/web-search.yaml --out results --format parquet`,
 		Annotations: seeAlso("sextant experiment", "sextant topology generate"),
 		Args:        takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,11 +54,15 @@ independent and go on at once; each is determined by the file and its seed.`,
 	flags.IntVar(&o.seeds, "seeds", 0, "runs of each, with as many seeds; 0: as the file says")
 	flags.Uint64Var(&o.firstSeed, "seed", 1, "the first seed")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at once")
-	flags.StringVar(&o.csv, "csv", "", "write all runs to this file")
+	flags.StringVar(&o.csv, "csv", "", "write all runs to this file in CSV")
+	flags.StringVar(&o.parquet, "parquet", "", "write all runs to this file in Apache Parquet")
 	flags.StringVar(&o.plot, "plot", "",
 		"draw the distribution of completion times into this SVG file")
 	flags.StringVar(&o.out, "out", "",
-		"write runs.csv, flows.csv, links.csv, hosts.csv and plots into this folder")
+		"write tables of runs, flows, links and hosts, and plots into this folder")
+	flags.StringVar(&o.format, "format", string(tablefile.CSV),
+		"of the tables that --out writes: "+strings.Join(tablefile.Formats(), " or "))
+	complete(cmd, "format", tablefile.Formats()...)
 	complete(cmd, "compare", scenario.Schemes()...)
 	return cmd
 }
@@ -89,12 +99,29 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 	if o.seeds < 1 || o.workers < 1 {
 		return usageErrorf("--seeds %d and --workers %d: at least 1 each", o.seeds, o.workers)
 	}
+	if !slices.Contains(tablefile.Formats(), o.format) {
+		return usageErrorf("--format %s: %s", o.format, strings.Join(tablefile.Formats(), " or "))
+	}
 	items, err := a.playPackets(ctx, o, c, g)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if o.csv != "" {
-		if err := writePacketCSV(o.csv, items); err != nil {
+	if err := o.write(g, c, items); err != nil {
+		return err
+	}
+	return a.show(packetReport{g.Name(), items}.view())
+}
+
+// write writes the files that the flags ask for.
+func (o packetOptions) write(g *topology.Graph, c *scenario.Scenario,
+	items []*scenario.Result) error {
+	for format, name := range map[tablefile.Format]string{
+		tablefile.CSV: o.csv, tablefile.Parquet: o.parquet,
+	} {
+		if name == "" {
+			continue
+		}
+		if err := tablefile.WriteFile(name, format, packetRuns(items)); err != nil {
 			return err
 		}
 	}
@@ -105,11 +132,10 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 		}
 	}
 	if o.out != "" {
-		if err := (packetFiles{o.out, g, c, o.compare, items}).write(); err != nil {
-			return err
-		}
+		files := packetFiles{o.out, tablefile.Format(o.format), g, c, o.compare, items}
+		return files.write()
 	}
-	return a.show(packetReport{g.Name(), items}.view())
+	return nil
 }
 
 // playPackets makes all runs, some at once, and returns them in the order of schemes and seeds.

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"sextant/experiment/chart"
+	"sextant/experiment/tablefile"
 	simulator "sextant/sim/packet"
 	"sextant/sim/packet/scenario"
 	"sextant/te/topology"
@@ -18,6 +17,7 @@ import (
 // paths are behind each other.
 type packetFiles struct {
 	dir      string
+	format   tablefile.Format
 	topology *topology.Graph
 	scenario *scenario.Scenario
 	schemes  []string
@@ -28,17 +28,8 @@ func (p packetFiles) write() error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the results: %w", err)
 	}
-	if err := writePacketCSV(filepath.Join(p.dir, "runs.csv"), p.items); err != nil {
+	if err := p.writeTables(); err != nil {
 		return err
-	}
-	for name, rows := range map[string][][]string{
-		"flows.csv": p.flows(), "links.csv": p.links(), "hosts.csv": p.hosts(),
-	} {
-		if len(rows) > 1 {
-			if err := writeCSV(filepath.Join(p.dir, name), rows); err != nil {
-				return err
-			}
-		}
 	}
 	for name, c := range map[string]chart.Chart{
 		"times.svg": packetChart(p.topology.Name(), p.schemes, p.items), "sizes.svg": p.bySize(),
@@ -58,55 +49,6 @@ func (p packetFiles) write() error {
 func (p packetFiles) of(scheme int) []*scenario.Result {
 	n := len(p.items) / len(p.schemes)
 	return p.items[scheme*n : (scheme+1)*n]
-}
-
-// flows is a line for each flow that ended; a trace can be read from it again.
-func (p packetFiles) flows() [][]string {
-	n, err := p.scenario.Network(p.topology)
-	if err != nil {
-		return nil // the runs have built it: this does not happen
-	}
-	name := func(host int) string { return p.topology.Node(topology.Node(n.Hosts[host])).Name }
-	rows := [][]string{append(append([]string{"scheme", "seed"}, scenario.TraceColumns()...),
-		"finish_s", "retransmissions", "timeouts", "reroutes")}
-	for _, r := range p.items {
-		for _, f := range r.Ended {
-			rows = append(rows, []string{r.Scheme, fmt.Sprint(r.Seed), seconds(f.Flow.Start),
-				name(f.Flow.Src), name(f.Flow.Dst), fmt.Sprint(f.Flow.Bytes), seconds(f.Finish),
-				fmt.Sprint(f.Retransmissions), fmt.Sprint(f.Timeouts), fmt.Sprint(f.Reroutes)})
-		}
-	}
-	return rows
-}
-
-// seconds writes a time to the picosecond.
-func seconds(t simulator.Time) string {
-	return fmt.Sprintf("%d.%012d", t/simulator.Second, t%simulator.Second)
-}
-
-func (p packetFiles) links() [][]string {
-	rows := [][]string{{"scheme", "seed", "from", "to", "utilization", "bytes", "drops", "marks"}}
-	for _, r := range p.items {
-		for i, l := range r.Links {
-			e := topology.Edge(i)
-			rows = append(rows, []string{r.Scheme, fmt.Sprint(r.Seed),
-				p.topology.Node(p.topology.From(e)).Name, p.topology.Node(p.topology.To(e)).Name,
-				decimal(l.Utilization), fmt.Sprint(l.Bytes), fmt.Sprint(l.Drops),
-				fmt.Sprint(l.Marks)})
-		}
-	}
-	return rows
-}
-
-func (p packetFiles) hosts() [][]string {
-	rows := [][]string{{"scheme", "seed", "host", "goodput"}}
-	for _, r := range p.items {
-		for host, part := range r.Goodputs {
-			rows = append(rows, []string{r.Scheme, fmt.Sprint(r.Seed), fmt.Sprint(host),
-				decimal(part)})
-		}
-	}
-	return rows
 }
 
 // bySize draws mean and 99th percentile of completion times over flow sizes.
@@ -157,46 +99,6 @@ func (p packetFiles) sorted(title, x, y string, of func(*scenario.Result) []floa
 		c.Series = append(c.Series, s)
 	}
 	return c
-}
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'g', 9, 64) }
-
-func writePacketCSV(file string, items []*scenario.Result) error {
-	rows := [][]string{{"scheme", "seed", "flows", "unfinished", "goodput", "least_goodput",
-		"fairness",
-		"mean_ms", "p50_ms", "p99_ms",
-		"short_ms", "short_p99_ms", "long_ms", "drops", "lost", "retransmissions", "timeouts",
-		"reroutes", "reordered", "peak_load", "packets",
-		"hops"}}
-	for _, i := range items {
-		rows = append(rows, []string{i.Scheme, fmt.Sprint(i.Seed), fmt.Sprint(i.Flows),
-			fmt.Sprint(i.Unfinished),
-			decimal(i.Goodput), decimal(i.LeastGoodput), decimal(i.Fairness),
-			decimal(i.MeanMs), decimal(i.P50Ms),
-			decimal(i.P99Ms), decimal(i.ShortMs),
-			decimal(i.ShortP99Ms), decimal(i.LongMs), fmt.Sprint(i.Drops), fmt.Sprint(i.Lost),
-			fmt.Sprint(i.Retransmissions),
-			fmt.Sprint(i.Timeouts), fmt.Sprint(i.Reroutes),
-			fmt.Sprint(i.Reordered), decimal(i.PeakLoad),
-			fmt.Sprint(i.Packets), fmt.Sprint(i.Hops)})
-	}
-	return writeCSV(file, rows)
-}
-
-func writeCSV(file string, rows [][]string) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	w := csv.NewWriter(f)
-	err = w.WriteAll(rows)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("write the results to %s: %w", file, err)
-	}
-	return nil
 }
 
 // packetChart draws the completion times of each way to choose paths, those of all its seeds

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 from .ciphers import GOLDEN, MASK64, RC5, Cipher, Feistel, Skip32, mix
 
@@ -109,7 +110,9 @@ class Codec:
             raise ValueError(f"cipher {name!r}: it is one of feistel, rc5, skip32")
         if self.fields.bits != 32:
             raise ValueError(f"{name} has blocks of 32 bits, the fields {self.fields.bits}")
-        return RC5(key) if name == "rc5" else Skip32(key)
+        if name == "rc5":
+            return RC5(key)
+        return Skip32(key)
 
     def _hash(self, packet: Packet, rest: int) -> int:
         packed = packet.source.packed + packet.destination.packed
@@ -146,10 +149,10 @@ class Codec:
 
     def write(self, packet: Packet, value: int) -> Packet:
         """Return the packet with these controllable fields."""
-        changes = {}
+        changes: dict[str, Any] = {}
         for part in reversed(self.fields.parts):
             value, changes[part] = divmod(value, 1 << _WIDTHS[part])
-        return replace(packet, **changes)  # type: ignore[arg-type]
+        return replace(packet, **changes)
 
     def _fixed(self, packet: Packet, path: Sequence[Hop]) -> dict[int, int]:
         if "flow_label" in self.fields.parts and packet.source.version == 4:

@@ -57,7 +57,7 @@ def _case(rng: random.Random, codec: Codec, v6: bool) -> dict[str, object]:
 def main() -> None:
     """Print the vectors as JSON, one case a line."""
     rng = random.Random(2013)
-    networks = []
+    networks: list[tuple[dict[str, object], list[dict[str, object]]]] = []
     for fields in Fields:
         for radix in _RADICES[fields.bits]:
             for cipher in ("feistel", "rc5", "skip32") if fields.bits == 32 else ("feistel",):
@@ -68,15 +68,12 @@ def main() -> None:
                 codec = Codec(fields, radix, key, cipher, length, modulo)
                 label = "flow-label" in fields
                 cases = [_case(rng, codec, label and i % 8 != 0 or i % 2 == 1) for i in range(24)]
-                networks.append(
-                    {"fields": fields.value, "radix": radix, "length": codec.length, "cipher": cipher,
-                     "key": key.hex(), "modulo": modulo, "cases": cases}
-                )  # fmt: skip
+                head: dict[str, object] = {"fields": fields.value, "radix": radix, "length": codec.length,
+                        "cipher": cipher, "key": key.hex(), "modulo": modulo}  # fmt: skip
+                networks.append((head, cases))
     print('{"networks": [')
-    for i, network in enumerate(networks):
-        cases = network.pop("cases")
-        head = json.dumps(network)[:-1]
-        print(f'{head}, "cases": [')
+    for i, (network, cases) in enumerate(networks):
+        print(f'{json.dumps(network)[:-1]}, "cases": [')
         print(",\n".join(json.dumps(case) for case in cases))
         print("]}" + ("," if i + 1 < len(networks) else ""))
     print("]}")

@@ -5,13 +5,16 @@ import socketserver
 import tempfile
 import threading
 import unittest
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sextant import Agent, APIError, Controller, frame, result, tables
-from sextant.api import Flow
+from sextant.api import Choice, Client, Elephant, Flow, Steered
+
+ROOT = Path(__file__).resolve().parents[2]
 
 FLOW: Flow = {"source": "10.0.1.1:0", "destination": "10.0.2.1:443", "protocol": "tcp"}
 
@@ -84,6 +87,69 @@ class Clients(unittest.TestCase):
 
     def test_one_place(self) -> None:
         self.assertRaises(ValueError, Agent, "/run/s", address="localhost:1")
+
+
+class _Noted(Controller, Agent):
+    """Notes what is asked for, and answers with next to nothing."""
+
+    def __init__(self) -> None:
+        Client.__init__(self, "none")
+        self.asked: list[tuple[str, str, Any, list[str]]] = []
+
+    def call(
+        self, method: str, path: str, body: object = None, query: Mapping[str, str] | None = None
+    ) -> Any:
+        self.asked.append((method, path, body, list(query or ())))
+        return {"items": [{}]}
+
+
+class Described(unittest.TestCase):
+    """Clients ask what the daemons' descriptions of their APIs have, and know all of an answer."""
+
+    def described(self, folder: str) -> dict[str, Any]:
+        return cast(dict[str, Any], json.loads((ROOT / folder / "openapi.json").read_text()))
+
+    def test_types(self) -> None:
+        schemas = self.described("controller/testdata")["components"]["schemas"]
+        for kind in (Flow, Choice, Steered, Elephant):
+            schema = schemas[kind.__name__]
+            self.assertEqual(set(kind.__annotations__), set(schema["properties"]), kind)
+            self.assertEqual(getattr(kind, "__required_keys__"), set(schema["required"]), kind)
+
+    def check(self, folder: str, asked: list[tuple[str, str, Any, list[str]]]) -> None:
+        description = self.described(folder)
+        for method, path, body, query in asked:
+            pattern = path
+            if path.startswith("/v1/services/"):
+                pattern = "/v1/services/{name}/backends/{backend}"
+            operation = description["paths"][pattern][method.lower()]
+            self.assertLessEqual(set(query), {p["name"] for p in operation["parameters"]})
+            self.assertEqual(body is not None, "requestBody" in operation, path)
+            if isinstance(body, dict):
+                media = operation["requestBody"]["content"]["application/json"]["schema"]
+                named = description["components"]["schemas"][media["$ref"].split("/")[-1]]
+                self.assertLessEqual(set(body), set(named["properties"]), path)
+
+    def test_controller(self) -> None:
+        client = _Noted()
+        Controller.status(client)
+        client.links()
+        client.ports(FLOW, ["a", "b"])
+        client.recover(FLOW, 5)
+        client.best(FLOW, 2, "flows")
+        list(client.elephants())
+        client.place("a", FLOW, 60, "flows")
+        client.release("a")
+        self.check("controller/testdata", client.asked)
+
+    def test_agent(self) -> None:
+        client = _Noted()
+        Agent.status(client)
+        client.services()
+        client.backends("web")
+        client.put_backend("web", "a", {"weight": 1})
+        client.next_hops()
+        self.check("agent/api/testdata", client.asked)
 
 
 class Results(unittest.TestCase):

@@ -3,14 +3,15 @@
 import json
 import unittest
 from pathlib import Path
+from typing import Any
 
 from sextant import Choice, Codec, Fields, Hop, Packet
-from sextant.ciphers import RC5, Feistel, Skip32
+from sextant.ciphers import RC5, Cipher, Feistel, Skip32
 
 DATA = Path(__file__).resolve().parents[2] / "packet" / "cflb" / "testdata"
 
 
-def _packet(case: dict) -> Packet:
+def _packet(case: dict[str, Any]) -> Packet:
     ports = (case["source_port"], case["destination_port"]) if case["ports"] else (None, None)
     return Packet.of(
         case["source"],
@@ -54,7 +55,11 @@ class Vectors(unittest.TestCase):
     def test_ciphers(self) -> None:
         for row in json.loads((DATA / "ciphers.json").read_text()):
             key, plain = bytes.fromhex(row["key"]), int(row["plain"], 16)
-            cipher = RC5(key, row["rounds"]) if row["cipher"] == "rc5" else Skip32(key)
+            cipher: Cipher
+            if row["cipher"] == "rc5":
+                cipher = RC5(key, row["rounds"])
+            else:
+                cipher = Skip32(key)
             self.assertEqual(cipher.encrypt(plain), int(row["cipherText"], 16), row["source"])
             self.assertEqual(cipher.decrypt(int(row["cipherText"], 16)), plain, row["source"])
 

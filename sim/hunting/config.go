@@ -41,12 +41,21 @@ type Change struct {
 	Weight uint32
 }
 
+// Pace is how fast a server's cores run from a time on: 1 is usual, 0 stands still. Its kernel goes
+// on: it takes connections, and its host refuses them as ever.
+type Pace struct {
+	At     time.Duration
+	Server int
+	Speed  float64
+}
+
 // Config describes a simulation.
 type Config struct {
 	Servers  []Server
 	Scheme            // a policy is that of every server, with the server's own Workers and Cores
 	Buckets  int      // of the pool
 	Changes  []Change // by time
+	Paces    []Pace   // by time
 	Requests workload.Stream
 	Until    time.Duration // requests after it are not sent; 0: as long as there are some
 	WarmUp   time.Duration // requests before it are not measured
@@ -94,6 +103,13 @@ func (c Config) check() error {
 		return fmt.Errorf("hunting: loads at intervals of %v; choose one above 0", c.Interval)
 	case c.Network != nil && (c.Handshake > 0 || c.Choice >= LeastOfAll):
 		return errors.New("hunting: a network goes with candidates, and without a handshake")
+	}
+	for _, p := range c.Paces {
+		if p.Server < 0 || p.Server >= len(c.Servers) || !(p.Speed >= 0) || p.At < 0 {
+			return fmt.Errorf("hunting: server %d of %d at speed %g from %v on; choose a server "+
+				"that exists, a speed and a time from 0 on", p.Server, len(c.Servers), p.Speed,
+				p.At)
+		}
 	}
 	return c.Network.check(len(c.Servers))
 }

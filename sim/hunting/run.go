@@ -49,6 +49,7 @@ type simulation struct {
 	random     *rand.Rand
 	weights    []pool.Backend
 	changes    []Change
+	paces      []Pace
 	openings   []opening  // by time
 	crowd      *crowd     // LeastOfAll
 	listeners  []listener // LeastReported
@@ -78,7 +79,7 @@ func newSimulation(c Config) (*simulation, error) {
 	}
 	s := &simulation{
 		config: c, servers: make([]server, len(c.Servers)), ends: newTournament(len(c.Servers)),
-		random: rand.New(rand.NewPCG(c.Seed, 3)), changes: c.Changes,
+		random: rand.New(rand.NewPCG(c.Seed, 3)), changes: c.Changes, paces: c.Paces,
 		given: c.Given, loads: make([]float64, len(c.Servers)), result: newRecorder(),
 	}
 	for i, spec := range c.Servers {
@@ -153,6 +154,20 @@ func (s *simulation) advance(to time.Duration) error {
 		}
 		s.changes = s.changes[1:]
 	}
+	for len(s.paces) > 0 && s.paces[0].At <= to {
+		p := s.paces[0]
+		s.paces = s.paces[1:]
+		s.run(p.At)
+		s.finish(p.Server, p.At)
+		s.servers[p.Server].machine.SetSpeed(p.Speed)
+		s.schedule(p.Server)
+	}
+	s.run(to)
+	return nil
+}
+
+// run plays what happens up to a time, while all weights and paces stay.
+func (s *simulation) run(to time.Duration) {
 	for {
 		i, at := s.ends.first()
 		opens := len(s.openings) > 0 && s.openings[0].at <= at
@@ -184,7 +199,6 @@ func (s *simulation) advance(to time.Duration) error {
 	if to != never {
 		s.show(to)
 	}
-	return nil
 }
 
 func (s *simulation) change(c Change) error {

@@ -24,6 +24,7 @@ import (
 type Machine[J any] struct {
 	cores    float64
 	workers  int
+	speed    float64 // CPU time that a core gives per unit of time
 	now      time.Duration
 	attained float64   // virtual time, in nanoseconds of CPU
 	started  uint64    // jobs that have begun to run, so that ties end in order of start
@@ -53,8 +54,12 @@ func NewMachine[J any](cores, workers int) (*Machine[J], error) {
 		return nil, fmt.Errorf("queueing: machine of %d cores and %d workers: both must be at "+
 			"least 1", cores, workers)
 	}
-	return &Machine[J]{cores: float64(cores), workers: workers}, nil
+	return &Machine[J]{cores: float64(cores), workers: workers, speed: 1}, nil
 }
+
+// SetSpeed makes the cores run at so many times their usual pace from the time
+// of the last [Machine.Advance] on. At 0 (or below) the machine stands still.
+func (m *Machine[J]) SetSpeed(speed float64) { m.speed = max(speed, 0) }
 
 // Add brings a job that needs demand of CPU time, at the time of the last
 // [Machine.Advance]. It runs at once if a worker is free. A job without demand
@@ -69,10 +74,14 @@ func (m *Machine[J]) Add(job J, demand time.Duration) {
 }
 
 // Next returns when the next job ends if none arrives before, rounded up to
-// the nanosecond, and false if the machine is idle.
+// the nanosecond, and false if the machine is idle. The longest time there is
+// stands for never.
 func (m *Machine[J]) Next() (time.Duration, bool) {
 	if len(m.running) == 0 {
 		return 0, false
+	}
+	if m.speed == 0 {
+		return math.MaxInt64, true
 	}
 	wait := math.Ceil((m.running[0].tag - m.attained) / m.rate())
 	if wait >= float64(math.MaxInt64-m.now) {
@@ -88,7 +97,7 @@ func (m *Machine[J]) Advance(t time.Duration) []Finished[J] {
 	m.finished = m.finished[:0]
 	for {
 		next, ok := m.Next()
-		if !ok || next > max(t, m.now) {
+		if !ok || next > max(t, m.now) || m.speed == 0 {
 			break
 		}
 		m.moveTo(next)
@@ -100,7 +109,7 @@ func (m *Machine[J]) Advance(t time.Duration) []Finished[J] {
 
 // rate is the CPU time that each running job receives per unit of time.
 func (m *Machine[J]) rate() float64 {
-	return min(1, m.cores/float64(len(m.running)))
+	return m.speed * min(1, m.cores/float64(len(m.running)))
 }
 
 func (m *Machine[J]) moveTo(t time.Duration) {

@@ -45,9 +45,9 @@ func isForeign(name string) bool {
 		strings.HasSuffix(name, ".pb.go")
 }
 
-// A machine may lack a feature of the kernel, or the tester the privilege; nothing else excuses a
-// skip.
-var skipReason = regexp.MustCompile(`(?i)\b(kernel|root|privileges?|cap_[a-z_]+)\b`)
+// A machine may lack a feature of the kernel, or a browser, or the tester the privilege; nothing
+// else excuses a skip.
+var skipReason = regexp.MustCompile(`(?i)\b(kernel|root|privileges?|cap_[a-z_]+|chromium)\b`)
 
 func unreasonedSkips(s source) []finding {
 	var findings []finding
@@ -65,8 +65,8 @@ func unreasonedSkips(s source) []finding {
 			if !skipReason.MatchString(literalText(call)) {
 				findings = append(findings, finding{s.name, s.line(call),
 					"a test is skipped without a good reason",
-					"name in the message the kernel feature or the privilege that is missing; " +
-						"nothing else is a reason"})
+					"name in the message the kernel feature, the privilege or the browser that " +
+						"is missing; nothing else is a reason"})
 			}
 		}
 		return true

@@ -35,6 +35,7 @@ var tree = []folder{
 	{path: "experiment/experimenttest"},
 	{path: "experiment"},
 	{path: "experiment/chart", pure: true},
+	{path: "experiment/tablefile"},
 
 	{path: "controller/kubernetes/e2e"},
 	{path: "controller/kubernetes/kubetest"},
@@ -46,6 +47,7 @@ var tree = []folder{
 	{path: "controller/kubernetes/address", pure: true},
 	{path: "controller/kubernetes/v1alpha1", pure: true},
 	{path: "controller"},
+	{path: "controller/schedulerpb"},
 	{path: "controller/listener"},
 	{path: "controller/collector"},
 	{path: "controller/ipfix", pure: true},

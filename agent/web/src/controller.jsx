@@ -74,13 +74,14 @@ export function Reroutes({ data, caller, filter, say }) {
         />
       </Section>
       <Section title="Reroutes">
-        <Table caption="Decisions, the latest first" filter={filter}
-          columns={['Time', 'Flow', 'Verdict', 'To', 'Why']}
-          rows={data.reroutes.toReversed().map((d) => ({ key: d.number, cells: [
-            new Date(d.at).toLocaleTimeString(), flowText(d.flow), stateCell(d.verdict),
-            way(d.path), d.reason] }))}
-          empty={<Empty why="The controller has decided nothing yet: no telemetry asked for it."
-            command="sextant controller status" />} />
+        <Decisions caption="Moves, the latest first" decisions={data.moves} filter={filter}
+          empty={<Empty why="No flow was moved yet." command="sextant path reroutes" />} />
+        <details>
+          <summary>All decisions</summary>
+          <Decisions caption="Decisions, the latest first" decisions={data.decisions}
+            filter={filter} empty={<Empty why={'The controller has decided nothing yet: no ' +
+              'telemetry asked for it.'} command="sextant controller status" />} />
+        </details>
       </Section>
       {pinning && <Pin title="Pin a flow" field="Routers, in the order of travel" hint="r1 r4 r2"
         close={() => setPinning(false)}
@@ -91,3 +92,10 @@ export function Reroutes({ data, caller, filter, say }) {
     </div>
   )
 }
+
+const Decisions = ({ caption, decisions, filter, empty }) => (
+  <Table caption={caption} filter={filter} columns={['Time', 'Flow', 'Verdict', 'To', 'Why']}
+    rows={decisions.toReversed().map((d) => ({ key: d.number, cells: [
+      new Date(d.at).toLocaleTimeString(), flowText(d.flow), stateCell(d.verdict),
+      way(d.path), d.reason] }))} empty={empty} />
+)

@@ -38,9 +38,10 @@ const slow = {
     return { status, policies, protections, flows, routes, peers, network, problem }
   },
   controller: async () => {
-    const [status, links, flows, reroutes] = await Promise.all([api.get('/v1/status'),
-      items('/v1/links'), items('/v1/flows'), items('/v1/reroutes')])
-    return { status, links, flows: flows.slice(0, 1000), reroutes }
+    const [status, links, flows, moves, decisions] = await Promise.all([api.get('/v1/status'),
+      items('/v1/links'), items('/v1/flows'), items('/v1/reroutes?moved=1'),
+      items('/v1/reroutes')])
+    return { status, links, flows: flows.slice(0, 1000), moves, decisions }
   },
 }
 

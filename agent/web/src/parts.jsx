@@ -1,5 +1,5 @@
 import { h, Fragment } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { matches } from './state.js'
 
 // Empty says why there is nothing to see, and which command tells more.
@@ -13,27 +13,29 @@ export const Empty = ({ why, command }) => (
 const maxRows = 1000
 
 // Table shows rows of cells, those that the filter leaves. A cell is a text or { text, show }; also
-// is what the filter looks at beside the cells.
+// is what the filter looks at beside the cells. In a narrow window each row is a block of its own,
+// which the style sheet makes; the roles say that it is a table all the same.
 export function Table({ caption, columns, rows, filter = '', empty }) {
   const text = (cell) => cell === undefined || cell === null ? '' : cell.text ?? String(cell)
   const left = rows.filter((row) => matches(filter, [...row.cells.map(text), row.also ?? '']))
   if (!rows.length) return empty ?? null
   return (
     <div class="scroll" tabindex="0" role="region" aria-label={caption}>
-      <table>
+      <table role="table">
         <caption>{caption}{left.length < rows.length &&
           ` (${left.length} of ${rows.length}: filter “${filter}”)`}
         {left.length > maxRows && `; the first ${maxRows} are shown: filter`}</caption>
-        <thead>
-          <tr>{columns.map((c) => <th scope="col" class={c.number ? 'number' : ''}>
-            {c.name ?? c}</th>)}</tr>
+        <thead role="rowgroup">
+          <tr role="row">{columns.map((c) => <th role="columnheader" scope="col"
+            class={c.number ? 'number' : ''}>{c.name ?? c}</th>)}</tr>
         </thead>
-        <tbody>
+        <tbody role="rowgroup">
           {left.slice(0, maxRows).map((row) => (
-            <tr key={row.key} class={row.class}>
+            <tr key={row.key} role="row" class={row.class}>
               {row.cells.map((cell, i) => i === 0
-                ? <th scope="row">{cell?.show ?? cell}</th>
-                : <td class={columns[i]?.number ? 'number' : ''}>{cell?.show ?? cell}</td>)}
+                ? <th role="rowheader" scope="row">{cell?.show ?? cell}</th>
+                : <td role="cell" data-column={columns[i]?.name ?? columns[i]}
+                  class={columns[i]?.number ? 'number' : ''}>{cell?.show ?? cell}</td>)}
             </tr>
           ))}
         </tbody>
@@ -55,6 +57,19 @@ export const State = ({ word }) => (
 )
 
 export const stateCell = (word) => ({ text: word, show: <State word={word} /> })
+
+const small = matchMedia('(max-width: 640px)')
+
+// useNarrow says whether the window is one of a telephone, as the style sheet sees it.
+export function useNarrow() {
+  const [narrow, setNarrow] = useState(small.matches)
+  useEffect(() => {
+    const changed = () => setNarrow(small.matches)
+    small.addEventListener('change', changed)
+    return () => small.removeEventListener('change', changed)
+  }, [])
+  return narrow
+}
 
 // Spark is a line of the last rates; its numbers are in the table beside it.
 export function Spark({ values = [] }) {

@@ -77,7 +77,7 @@ export function Paths({ data, caller, filter, say }) {
               aria-label={`Remove the path of ${flowText(f.flow)}`}>Remove</button> }
               : 'needs role operate'] }))}
           empty={<Empty why="No flow has a path of its own: the rules of policies choose for all."
-            command="sextant flow path --help" />} />
+            command="sextant flow list" />} />
       </Section>
       <Protections protections={protections} filter={filter} />
       <Section title="Routing">

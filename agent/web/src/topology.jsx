@@ -1,7 +1,7 @@
 import { h } from 'preact'
 import { address, matches, rate } from './state.js'
 import { layers, place } from './layout.js'
-import { Empty, Section, Table, stateCell } from './parts.jsx'
+import { Empty, Section, Table, stateCell, useNarrow } from './parts.jsx'
 
 // A graph has nodes { id, name, column, state, view, note } and links { from, to, rate, state }.
 
@@ -47,17 +47,19 @@ const manyNodes = 60
 const manyLinks = 200
 
 // sizes are those of a picture: of a place, and of the box in it.
-const sizes = (nodes) => nodes > manyNodes
-  ? { width: 112, height: 34, box: { width: 84, height: 22 }, letters: 12 }
+const sizes = (nodes, narrow) => narrow
+  ? { width: 91, height: 46, box: { width: 74, height: 28 }, letters: 10 }
+  : nodes > manyNodes ? { width: 112, height: 34, box: { width: 84, height: 22 }, letters: 12 }
   : { width: 168, height: 58, box: { width: 124, height: 34 }, letters: 16 }
 
 // Picture draws a graph; its table says the same.
 export function Picture({ name, graph, filter, empty }) {
+  const narrow = useNarrow()
   if (!graph?.nodes.length) return <Section title={name}>{empty}</Section>
   const drawn = graph.nodes.slice(0, maxDrawn)
   const { at, rows, columns } = place(name, drawn)
-  const { width, height, box, letters } = sizes(drawn.length)
-  const centre = (id) => ({ x: 16 + at.get(id).x * width + box.width / 2,
+  const { width, height, box, letters } = sizes(drawn.length, narrow)
+  const centre = (id) => ({ x: (narrow ? 1 : 16) + at.get(id).x * width + box.width / 2,
     y: 12 + at.get(id).y * height + box.height / 2 })
   const label = new Map(graph.nodes.map((n) => [n.id, n.name]))
   const most = Math.max(1, ...graph.links.map((l) => l.rate ?? 0))

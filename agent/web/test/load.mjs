@@ -5,6 +5,7 @@
 import { chromium } from 'playwright-core'
 import { createServer } from 'node:http'
 import { readFileSync, readdirSync } from 'node:fs'
+import { flags } from './browser.mjs'
 
 const [program, backends = 1000, links = 500, seconds = 10] = process.argv.slice(2)
 const file = (name) => readFileSync(new URL(`../bundle/${name}`, import.meta.url))
@@ -88,7 +89,7 @@ function ticks(root) {
   return of(root)
 }
 
-const launched = await chromium.launchServer({ executablePath: program, args: ['--no-sandbox'] })
+const launched = await chromium.launchServer({ executablePath: program, args: flags })
 const browser = await chromium.connect(launched.wsEndpoint())
 const page = await browser.newPage({ viewport: { width: 1280, height: 850 } })
 const errors = []

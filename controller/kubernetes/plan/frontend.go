@@ -35,9 +35,10 @@ type Group struct {
 	Endpoints []Endpoint
 }
 
-// returnHold is how long a new backend gets no new connection, in seconds: edges are told of it
-// within milliseconds of each other, unless one is away.
-const returnHold = 1.0
+// returnHold is how long a new backend gets no new connection, in seconds. Edges are told of it
+// within milliseconds of each other, unless one is away; but pods come one after another, and those
+// that come within this time are up together, so that chains have room for who comes next.
+const returnHold = 3.0
 
 // Result is a frontend as edges in each zone are told of it, and who is missing.
 type Result struct {

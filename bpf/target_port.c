@@ -4,7 +4,8 @@
  * TCP: target_arrive (TC ingress) looks up the listener of the target port when a first SYN comes,
  * and target_lookup (sk_lookup) gives it the connection. No packet is changed: the connection has
  * the service's port, by which the host's program finds it. UDP, where a socket has one port:
- * target_arrive and target_leave (TC egress) replace the port in datagrams.
+ * target_arrive and target_leave (TC egress) replace the port in datagrams. Where several ports of
+ * a service lead to one socket, each client's answers come from the port that it asked last.
  */
 #define FOR_TC
 
@@ -13,6 +14,7 @@
 #include <linux/pkt_cls.h>
 
 #define TARGETS_MAX 1024
+#define ASKED_MAX 16384
 
 /* An address and port of this host. */
 struct target_key {
@@ -26,6 +28,21 @@ struct target_key {
 struct target {
 	struct address address; /* of the listener, if it is bound to one */
 	__be16 port;
+	__u16 shared; /* UDP: not 0: other ports lead to the same socket */
+	__u16 reserved[2];
+};
+
+/* UDP: the port that clients know. */
+struct target_source {
+	__be16 port;
+	__u16 shared; /* not 0: it is one of several, see asked */
+};
+
+/* UDP: a client's socket, and one of this host. */
+struct asked_key {
+	struct address client;
+	struct target_key socket;
+	__be16 port; /* of the client */
 	__u16 reserved[3];
 };
 
@@ -42,8 +59,16 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TARGETS_MAX);
 	__type(key, struct target_key);
-	__type(value, __u16);
+	__type(value, struct target_source);
 } target_sources SEC(".maps");
+
+/* UDP: the port that a client asked last, where several lead to one socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, ASKED_MAX);
+	__type(key, struct asked_key);
+	__type(value, __be16);
+} target_asked SEC(".maps");
 
 /* Listeners, by what clients connect to. The kernel removes those that close. */
 struct {
@@ -87,6 +112,31 @@ static __always_inline void port_replace(struct __sk_buff *skb, const struct pac
 	if (!bpf_l4_csum_replace(skb, p->transport + offsetof(struct udphdr, check), from, to,
 				 BPF_F_MARK_MANGLED_0 | sizeof(to)))
 		bpf_skb_store_bytes(skb, p->transport + field, &to, sizeof(to), 0);
+}
+
+/* Remembers which port a client asks of those that lead to one socket. */
+static __always_inline void asked_note(const struct packet *p, const struct target_key *key,
+				  const struct target *target)
+{
+	struct asked_key asked = { .client = p->flow.source, .port = p->flow.ports };
+	__be16 port = key->port;
+
+	asked.socket = *key;
+	asked.socket.port = target->port;
+	bpf_map_update_elem(&target_asked, &asked, &port, BPF_ANY);
+}
+
+/* The port from which a client expects the answer of a socket. */
+static __always_inline __be16 asked_port(const struct packet *p, const struct target_key *socket,
+				    const struct target_source *source)
+{
+	struct asked_key asked = { .client = p->flow.destination, .port = p->flow.ports >> 16 };
+	__be16 *port = NULL;
+
+	asked.socket = *socket;
+	if (source->shared)
+		port = bpf_map_lookup_elem(&target_asked, &asked);
+	return port ? *port : source->port;
 }
 
 /* A socket that a TCP segment would find at an address and port of this host. */
@@ -160,10 +210,13 @@ int target_arrive(struct __sk_buff *skb)
 	target = bpf_map_lookup_elem(&targets, &key);
 	if (!target)
 		return TC_ACT_UNSPEC;
-	if (p.flow.protocol == IPPROTO_UDP)
+	if (p.flow.protocol == IPPROTO_UDP) {
+		if (target->shared)
+			asked_note(&p, &key, target);
 		port_replace(skb, &p, offsetof(struct udphdr, dest), key.port, target->port);
-	else if (is_first_syn(&p))
+	} else if (is_first_syn(&p)) {
 		listener_find(skb, &p, &key, target);
+	}
 	return TC_ACT_UNSPEC;
 }
 
@@ -172,7 +225,7 @@ int target_leave(struct __sk_buff *skb)
 {
 	struct target_key key = {};
 	struct packet p = {};
-	__u16 *port;
+	struct target_source *source;
 
 	if (!segment_parse(skb, &p) || p.flow.protocol != IPPROTO_UDP)
 		return TC_ACT_UNSPEC;
@@ -180,9 +233,10 @@ int target_leave(struct __sk_buff *skb)
 	key.port = p.flow.ports;
 	key.protocol = p.flow.protocol;
 	key.ipv4 = p.flow.ipv4;
-	port = bpf_map_lookup_elem(&target_sources, &key);
-	if (port)
-		port_replace(skb, &p, offsetof(struct udphdr, source), key.port, *port);
+	source = bpf_map_lookup_elem(&target_sources, &key);
+	if (source)
+		port_replace(skb, &p, offsetof(struct udphdr, source), key.port,
+			     asked_port(&p, &key, source));
 	return TC_ACT_UNSPEC;
 }
 

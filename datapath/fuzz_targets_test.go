@@ -21,13 +21,13 @@ func targetPrograms(t testing.TB) map[string]*ebpf.Program {
 	programs, err := c.load(spec)
 	must(t, err)
 	t.Cleanup(c.close)
-	for _, p := range append(target(unix.IPPROTO_UDP, 53, 5353),
-		target(unix.IPPROTO_TCP, 80, 8080)...) {
-		must(t, c.maps["targets"].Put(p.target(p.Port), targetValue{Address: addressOf(p.Address),
-			Port: bigEndian(p.Target)}))
-		if p.Protocol == unix.IPPROTO_UDP {
-			must(t, c.maps["target_sources"].Put(p.target(p.Target), bigEndian(p.Port)))
-		}
+	wanted, sources := targetsOf(append(target(unix.IPPROTO_UDP, 53, 5353),
+		target(unix.IPPROTO_TCP, 80, 8080)...))
+	for key, value := range wanted {
+		must(t, c.maps["targets"].Put(key, value))
+	}
+	for key, value := range sources {
+		must(t, c.maps["target_sources"].Put(key, value))
 	}
 	return programs
 }

@@ -662,7 +662,8 @@ type strayVRF struct {
 type targetValue struct {
 	Address  address // of the listener, if it is bound to one
 	Port     [2]byte
-	Reserved [3]uint16
+	Shared   uint16 // UDP: not 0: other ports lead to the same socket
+	Reserved [2]uint16
 }
 
 // targetKey is struct target_key. An address and port of this host.
@@ -672,6 +673,12 @@ type targetKey struct {
 	Protocol uint8
 	IPv4     uint8 // 1: the address is an IPv4 one
 	Reserved uint32
+}
+
+// targetSource is struct target_source. UDP: the port that clients know.
+type targetSource struct {
+	Port   [2]byte
+	Shared uint16 // not 0: it is one of several, see asked
 }
 
 // telemetryChoice is struct telemetry_choice. What a source remembers of the packets of a processor.

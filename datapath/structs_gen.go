@@ -30,8 +30,9 @@ flowlet_path flowlet_settings former headend_settings hmac_key host_settings hos
 host_traffic instance_counters member member_key merge_settings new_connections next_hop_set openings
 order_note path path_rule path_settings policy_traffic quic_config quic_server recovery_settings
 recovery_slot rule sequence service service_counters service_key stray_settings stray_sid
-stray_sid_key stray_traffic stray_vrf target target_key telemetry_choice telemetry_class
-telemetry_event telemetry_flow telemetry_lists telemetry_prefix telemetry_settings telemetry_watch`
+stray_sid_key stray_traffic stray_vrf target target_key target_source telemetry_choice
+telemetry_class telemetry_event telemetry_flow telemetry_lists telemetry_prefix telemetry_settings
+telemetry_watch`
 
 // plain are the C types that are bytes in Go: addresses, and numbers in network order.
 var plain = map[string]string{

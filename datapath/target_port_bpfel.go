@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	targetPortMapTargetAsked     = "target_asked"
 	targetPortMapTargetListeners = "target_listeners"
 	targetPortMapTargetSources   = "target_sources"
 	targetPortMapTargets         = "targets"
@@ -75,6 +76,7 @@ type targetPortProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type targetPortMapSpecs struct {
+	TargetAsked     *ebpf.MapSpec `ebpf:"target_asked"`
 	TargetListeners *ebpf.MapSpec `ebpf:"target_listeners"`
 	TargetSources   *ebpf.MapSpec `ebpf:"target_sources"`
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
@@ -106,6 +108,7 @@ func (o *targetPortObjects) Close() error {
 //
 // It can be passed to loadTargetPortObjects or ebpf.CollectionSpec.LoadAndAssign.
 type targetPortMaps struct {
+	TargetAsked     *ebpf.Map `ebpf:"target_asked"`
 	TargetListeners *ebpf.Map `ebpf:"target_listeners"`
 	TargetSources   *ebpf.Map `ebpf:"target_sources"`
 	Targets         *ebpf.Map `ebpf:"targets"`
@@ -113,6 +116,7 @@ type targetPortMaps struct {
 
 func (m *targetPortMaps) Close() error {
 	return _TargetPortClose(
+		m.TargetAsked,
 		m.TargetListeners,
 		m.TargetSources,
 		m.Targets,

@@ -36,23 +36,11 @@ const lookupPin = "target_lookup"
 
 // SetTargetPorts lets sockets of a network namespace take connections and datagrams that come by
 // an interface to ports of services: these ports, and no others of earlier calls. It pins what it
-// attaches in dir, a directory of its own on the bpf file system. Datagrams of one address that are
-// for two ports of services and one socket would get answers from one port, so they are an error.
+// attaches in dir, a directory of its own on the bpf file system. Where several UDP ports of an
+// address lead to one socket, name one that is the target itself, too: a client's answers come from
+// the port that it asked last.
 func SetTargetPorts(ns *linux.Netns, dir, iface string, list []TargetPort) error {
-	wanted, sources := map[targetKey]targetValue{}, map[targetKey][2]byte{}
-	for _, t := range list {
-		wanted[t.target(t.Port)] = targetValue{Address: addressOf(t.Address),
-			Port: bigEndian(t.Target)}
-		if t.Protocol != unix.IPPROTO_UDP {
-			continue
-		}
-		from := t.target(t.Target)
-		if other, ok := sources[from]; ok && other != bigEndian(t.Port) {
-			return fmt.Errorf("UDP ports %d and %d of %s have the same target port %d: give "+
-				"each a port of its own", fromBigEndian(other), t.Port, t.VIP, t.Target)
-		}
-		sources[from] = bigEndian(t.Port)
-	}
+	wanted, sources := targetsOf(list)
 	c, err := newCollection(dir)
 	if err != nil {
 		return err
@@ -62,7 +50,7 @@ func SetTargetPorts(ns *linux.Netns, dir, iface string, list []TargetPort) error
 	if err != nil {
 		return err
 	}
-	programs, err := c.load(spec, "targets", "target_sources", "target_listeners")
+	programs, err := c.load(spec, "targets", "target_sources", "target_asked", "target_listeners")
 	if err != nil {
 		return err
 	}
@@ -79,6 +67,32 @@ func SetTargetPorts(ns *linux.Netns, dir, iface string, list []TargetPort) error
 		return err
 	}
 	return attachLookup(filepath.Join(dir, lookupPin), programs["target_lookup"], ns)
+}
+
+// targetsOf is what the programs are told of ports.
+func targetsOf(list []TargetPort) (map[targetKey]targetValue, map[targetKey]targetSource) {
+	wanted, sources := map[targetKey]targetValue{}, map[targetKey]targetSource{}
+	for _, t := range list {
+		if t.Protocol != unix.IPPROTO_UDP {
+			continue
+		}
+		from := t.target(t.Target)
+		source, ok := sources[from]
+		if ok && source.Port != bigEndian(t.Port) {
+			source.Shared = 1
+		} else {
+			source.Port = bigEndian(t.Port)
+		}
+		sources[from] = source
+	}
+	for _, t := range list {
+		value := targetValue{Address: addressOf(t.Address), Port: bigEndian(t.Target)}
+		if t.Protocol == unix.IPPROTO_UDP {
+			value.Shared = sources[t.target(t.Target)].Shared
+		}
+		wanted[t.target(t.Port)] = value
+	}
+	return wanted, sources
 }
 
 // UnsetTargetPorts ends what SetTargetPorts began; a nil namespace has ended.

@@ -204,9 +204,52 @@ func TestTargetPortUDP(t *testing.T) {
 			}
 		})
 	}
-	list := append(target(unix.IPPROTO_UDP, 53, 5353), target(unix.IPPROTO_UDP, 54, 5353)...)
-	if err := SetTargetPorts(w.server, w.dir, "eth0", list); err == nil {
-		t.Error("two ports have one UDP socket, and nobody says so")
+}
+
+// Several ports of a service lead to one UDP socket, one of them its own: answers come from the
+// port that was asked, for each client.
+func TestTargetPortsOfOneSocket(t *testing.T) {
+	w := newTargetWorld(t)
+	ports := []uint16{53, 54, 5353}
+	var list []TargetPort
+	for _, port := range ports {
+		list = append(list, target(unix.IPPROTO_UDP, port, 5353)...)
+	}
+	w.set(list...)
+	for family, h := range targetHosts {
+		t.Run(family, func(t *testing.T) {
+			var server *net.UDPConn
+			must(t, w.server.Do(func() (err error) {
+				server, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(
+					netip.AddrPortFrom(h.vip, 5353)))
+				return err
+			}))
+			defer server.Close()
+			go echoTarget(server)
+			var clients [2]*net.UDPConn
+			for i := range clients {
+				must(t, w.client.Do(func() (err error) {
+					clients[i], err = net.ListenUDP("udp", nil)
+					return err
+				}))
+				defer clients[i].Close()
+			}
+			for i := range 12 {
+				at := [2]netip.AddrPort{netip.AddrPortFrom(h.vip, ports[i%3]),
+					netip.AddrPortFrom(h.vip, ports[(i+1)%3])}
+				for n, c := range clients { // both ask before one reads
+					_, err := c.WriteToUDPAddrPort([]byte{byte(n)}, at[n])
+					must(t, err)
+				}
+				for n, c := range clients {
+					_, from, err := c.ReadFromUDPAddrPort(make([]byte, 10))
+					must(t, err)
+					if got := netip.AddrPortFrom(from.Addr().Unmap(), from.Port()); got != at[n] {
+						t.Errorf("asked %s, and %s answers", at[n], got)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -218,7 +261,7 @@ func (w *targetWorld) programs() map[string]*ebpf.Program {
 	w.t.Cleanup(c.close)
 	spec, err := loadTargetPort()
 	must(w.t, err)
-	programs, err := c.load(spec, "targets", "target_sources", "target_listeners")
+	programs, err := c.load(spec, "targets", "target_sources", "target_asked", "target_listeners")
 	must(w.t, err)
 	return programs
 }

@@ -33,10 +33,6 @@ var needHTTP = []string{"GatewayListenerUnsupportedProtocol", "GatewayInvalidRou
 	"GatewaySecretReferenceGrantAllInNamespace", "GatewaySecretReferenceGrantSpecific",
 	"TCPRouteInvalidNonTCPListener"}
 
-// oneSocket is a conformance test with three UDP ports that lead to one socket of a pod, which
-// would answer from one of them alone: a limit that docs/howto/kubernetes.md names.
-const oneSocket = "UDPRouteParentRefAttachAllListeners"
-
 // The conformance tests of the Gateway API, profiles GATEWAY-TCP and GATEWAY-UDP.
 func TestConformance(t *testing.T) {
 	if os.Getenv(insideClient) != "" {
@@ -88,7 +84,7 @@ func runConformance(t *testing.T) {
 	options.GatewayClassName = "sextant"
 	options.ConformanceProfiles = []suite.ConformanceProfileName{
 		suite.GatewayTCPConformanceProfileName, suite.GatewayUDPConformanceProfileName}
-	options.SkipTests = append(needHTTP, oneSocket)
+	options.SkipTests = needHTTP
 	options.CleanupBaseResources = true
 	options.CleanupTestResources = true
 	options.BaseManifests = "base.yaml"

@@ -43,6 +43,13 @@ type Served struct {
 	Target uint16 // port on which the pod listens
 }
 
+// socket is where the pod's socket is.
+func (s Served) socket() config.Endpoint {
+	at := s.Endpoint
+	at.Port = s.Target
+	return at
+}
+
 // A Use is a Service whose endpoints serve, by the name of its port.
 type Use struct {
 	Service types.NamespacedName
@@ -97,7 +104,6 @@ func Wanted(node string, uses []Use,
 		p.Serves = slices.CompactFunc(p.Serves, func(a, b Served) bool {
 			return a.Endpoint == b.Endpoint
 		})
-		left = append(left, p.parted()...)
 		list = append(list, *p)
 	}
 	slices.SortFunc(list, func(a, b Pod) int { return strings.Compare(a.UID, b.UID) })
@@ -105,29 +111,17 @@ func Wanted(node string, uses []Use,
 	return list, slices.Compact(left)
 }
 
-// parted leaves out ports of UDP that have the socket of another port of the same address: it would
-// answer from one of them alone. It says which these are.
-func (p *Pod) parted() (left []string) {
-	taken := map[config.Endpoint]uint16{}
-	p.Serves = slices.DeleteFunc(p.Serves, func(s Served) bool {
-		socket := s.Endpoint
-		socket.Port = s.Target
-		other, ok := taken[socket]
-		if s.Protocol != config.UDP || !ok {
-			taken[socket] = s.Port
-			return false
-		}
-		left = append(left, fmt.Sprintf("%s: %s and port %d have the target port %d: for UDP, "+
-			"give each its own", p.Name, s.Endpoint, other, s.Target))
-		return true
-	})
-	return left
-}
-
-// targets are the ports that a pod listens on elsewhere.
+// targets are the ports that a pod listens on elsewhere, and of UDP those that share the socket of
+// one.
 func (p Pod) targets() (list []datapath.TargetPort) {
+	elsewhere := map[config.Endpoint]bool{}
 	for _, s := range p.Serves {
-		if s.Target == s.Port {
+		if s.Target != s.Port {
+			elsewhere[s.socket()] = true
+		}
+	}
+	for _, s := range p.Serves {
+		if s.Target == s.Port && (s.Protocol != config.UDP || !elsewhere[s.socket()]) {
 			continue
 		}
 		own := slices.IndexFunc(p.Addresses, func(a netip.Addr) bool {

@@ -224,12 +224,23 @@ func (k *Keeper) learn(ctx context.Context) error {
 			dirty[name] = true
 		}
 	}
+	var news []string // the agent had them before this program was there
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	for name := range has {
+		if _, had := k.has[name]; !had {
+			news = append(news, name)
+		}
+	}
 	k.has, k.sizes, k.known, k.due, k.print = has, sizes, true, false, list.Fingerprint
 	maps.DeleteFunc(k.refused, func(name, _ string) bool { return !dirty[name] })
 	for name := range dirty {
 		k.dirty[name] = true
+	}
+	k.mu.Unlock()
+	for _, name := range news {
+		if _, owner, ok := k.board.result(name); ok {
+			k.board.told(owner)
+		}
 	}
 	return nil
 }

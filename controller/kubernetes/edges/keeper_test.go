@@ -259,16 +259,21 @@ func TestRefusedAlone(t *testing.T) {
 	})
 }
 
-// Nothing is sent that the agent has already.
+// Nothing is sent that the agent has already, and the owner hears that it has: the controller that
+// sent it may have died before it wrote so.
 func TestNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
-		for range 2 {
-			b := edges.NewBoard("k8s", func(string) {})
+		for i := range 2 {
+			told := 0
+			b := edges.NewBoard("k8s", func(string) { told++ })
 			b.Post("o", []plan.Result{result("k8s.o", 1, 3)})
 			b.Set("edge1", a, "", func(edges.Report) {})
 			b.Whole()
 			time.Sleep(10 * time.Minute)
+			if told != 1 || !b.States("o")[0].Serves {
+				t.Errorf("controller %d: the owner was told %d times, %+v", i, told, b.States("o"))
+			}
 			b.Stop()
 		}
 		if a.writes != 1 {

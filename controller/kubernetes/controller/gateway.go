@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -91,7 +92,14 @@ func (r gateways) serve(ctx context.Context, owner string, g *gatewayv1.Gateway)
 	frontends := p.Frontends(r.Prefix, g, around, addresses)
 	r.say(owner, "slices", g, corev1.EventTypeWarning, plan.ReasonInvalid,
 		strings.Join(p.Wrong, "; "))
+	patient := r.patient(owner, !hadAddresses(g, addresses))
+	for i := range frontends {
+		frontends[i].Together = patient
+	}
 	results := r.post(owner, frontends)
+	if slices.ContainsFunc(results, func(r plan.Result) bool { return r.Waits }) {
+		time.AfterFunc(patience, func() { r.look(owner) })
+	}
 	states := r.board.States(owner)
 	r.sayEdges(owner, g, states)
 	r.sayMissing(owner, g, results)
@@ -100,6 +108,23 @@ func (r gateways) serve(ctx context.Context, owner string, g *gatewayv1.Gateway)
 		return r.write(ctx, g, p.Status(g, nil, nil, "no edge serves it yet"))
 	}
 	return r.write(ctx, g, p.Status(g, addresses, nil, ""))
+}
+
+// patience is how long a new Gateway waits for all Services of a route.
+const patience = 30 * time.Second
+
+// patient reports whether an owner that is new, or was a moment ago, waits for all its endpoints.
+func (s *state) patient(owner string, isNew bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, known := s.since[owner]
+	if !known {
+		if isNew {
+			since = time.Now()
+		}
+		s.since[owner] = since
+	}
+	return time.Since(since) < patience
 }
 
 // hadAddresses reports whether a Gateway's status has these already: they stay there while no edge

@@ -71,7 +71,8 @@ func Add(m manager.Manager, c Config) error {
 	s := &state{Config: c, Client: m.GetClient(), hosts: newHosts(),
 		events: m.GetEventRecorder(recorder), book: address.NewBook(),
 		pending: map[string]bool{}, said: map[string]string{}, serves: map[string]string{},
-		held: map[string][]string{}, users: map[types.NamespacedName]map[string]bool{}}
+		held: map[string][]string{}, users: map[types.NamespacedName]map[string]bool{},
+		since: map[string]time.Time{}, look: d.owner}
 	s.board = edges.NewBoard(c.Prefix, d.owner)
 	err := m.GetFieldIndexer().IndexField(context.Background(), &discoveryv1.EndpointSlice{},
 		byService, func(o client.Object) []string {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,7 @@ type state struct {
 	events events.EventRecorder
 	board  *edges.Board
 	hosts  *hosts
+	look   func(owner string) // has an owner be looked at
 
 	mu      sync.Mutex // guards what follows
 	book    *address.Book
@@ -49,6 +51,7 @@ type state struct {
 	serves  map[string]string // owner of an endpoint
 	held    map[string][]string
 	users   map[types.NamespacedName]map[string]bool // owners whose routes name a Service
+	since   map[string]time.Time                     // when a Gateway was new
 }
 
 // say tells an owner something, unless that is what it was told last of the subject.
@@ -85,6 +88,7 @@ func (s *state) forget(owner string) {
 		}
 	}
 	delete(s.held, owner)
+	delete(s.since, owner)
 	for _, subject := range []string{"admit", "address", "told", "slices", "edges", "pods",
 		"excluded"} {
 		delete(s.said, owner+" "+subject)

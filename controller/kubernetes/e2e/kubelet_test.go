@@ -96,8 +96,9 @@ func (k *kubelet) run(ended <-chan struct{}) {
 	k.pods = map[types.UID][]*deployed{}
 	for {
 		k.deployments()
+		ready := k.probes()
 		k.services()
-		k.probes()
+		k.tell(ready)
 		select {
 		case <-ended:
 			return
@@ -170,18 +171,25 @@ func (k *kubelet) deploy(d *appsv1.Deployment, n int) *deployed {
 	return one
 }
 
-// probes says of pods that they are ready when they are.
-func (k *kubelet) probes() {
+// probes returns the pods that are ready now, and were not.
+func (k *kubelet) probes() (list []*deployed) {
 	for _, pods := range k.pods {
 		for _, p := range pods {
-			if p.ready || time.Since(p.born) < probe {
-				continue
+			if !p.ready && time.Since(p.born) >= probe {
+				p.ready = true
+				list = append(list, p)
 			}
-			p.ready = true
-			p.object.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady,
-				Status: corev1.ConditionTrue}}
-			must(k.w.t, k.w.client.Status().Update(k.w.t.Context(), p.object))
 		}
+	}
+	return list
+}
+
+// tell says of pods that they are ready.
+func (k *kubelet) tell(list []*deployed) {
+	for _, p := range list {
+		p.object.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady,
+			Status: corev1.ConditionTrue}}
+		must(k.w.t, k.w.client.Status().Update(k.w.t.Context(), p.object))
 	}
 }
 

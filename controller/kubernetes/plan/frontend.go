@@ -25,6 +25,9 @@ type Options struct {
 	Candidates  int
 	MaxBackends int
 	SlowStart   float64 // seconds
+	// Together gives no endpoint new connections while one of several groups has none that takes
+	// packets: weights hold from the first connection on.
+	Together bool
 	// NearZones gives new connections to endpoints of the edge's zone, if there are some.
 	NearZones bool
 }
@@ -40,14 +43,19 @@ type Group struct {
 // that come within this time are up together, so that chains have room for who comes next.
 const returnHold = 3.0
 
+// groupHold is the same where several groups have weights, which hold from then on: with one
+// candidate chains fill more slowly.
+const groupHold = 0.2
+
 // Result is a frontend as edges in each zone are told of it, and who is missing.
 type Result struct {
 	Name    string
 	At      config.Endpoint
 	Zones   map[string]api.Declared // by the edge's zone; "" for those of no or another zone
 	Missing []Missing
-	Serving int // endpoints that get new connections
-	Leaving int // endpoints that only keep their connections
+	Serving int  // endpoints that get new connections
+	Leaving int  // endpoints that only keep their connections
+	Waits   bool // see Options.Together
 }
 
 // For is what an edge of a zone is told.
@@ -71,6 +79,13 @@ func (f Frontend) Build(where Where) Result {
 		r.Missing = append(r.Missing, missing...)
 	}
 	resort(groups)
+	if r.Waits = f.Together && f.lacks(groups); r.Waits {
+		for _, g := range groups {
+			for i := range g {
+				g[i].State = config.Draining
+			}
+		}
+	}
 	for i, g := range f.Groups {
 		for _, p := range weighed(groups[i], g.Weight, f.Groups) {
 			if i, ok := seen[p.sid]; ok { // in two Services
@@ -99,6 +114,22 @@ func (f Frontend) Build(where Where) Result {
 		r.Zones[zone] = f.declare(all, zone)
 	}
 	return r
+}
+
+// lacks reports whether one of several groups has endpoints that are ready, and none that takes
+// packets.
+func (f Frontend) lacks(groups [][]placed) bool {
+	for i, g := range f.Groups {
+		if len(f.Groups) > 1 && g.Weight > 0 &&
+			slices.ContainsFunc(g.Endpoints, func(e Endpoint) bool {
+				return e.State == config.Up
+			}) && !slices.ContainsFunc(groups[i], func(p placed) bool {
+			return p.State == config.Up
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // resort gives new connections to those that terminate and still serve, if no endpoint is ready.
@@ -178,6 +209,9 @@ func scaleOf(groups []Group) int {
 
 func (f Frontend) declare(all []placed, zone string) api.Declared {
 	hold, protocol := returnHold, f.Protocol
+	if len(f.Groups) > 1 {
+		hold = groupHold
+	}
 	vip, port := f.VIP, f.Port
 	d := api.Declared{Name: f.Name, ServiceSpec: api.ServiceSpec{VIP: &vip, Port: &port,
 		Protocol:       &protocol,

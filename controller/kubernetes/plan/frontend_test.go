@@ -69,6 +69,43 @@ func TestZones(t *testing.T) {
 	})
 }
 
+// A frontend of several groups that is to begin together gives nobody new connections while a group
+// has endpoints that are ready and none that takes packets; groups that have no share, or nobody
+// ready, keep none waiting.
+func TestTogether(t *testing.T) {
+	endpoint := func(n byte, state config.BackendState) plan.Endpoint {
+		a := netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: n})
+		return plan.Endpoint{Name: a.String(), Address: a, Weight: 1, State: state}
+	}
+	for _, c := range []struct {
+		together bool
+		second   plan.Group
+		waits    bool
+	}{
+		{true, plan.Group{Weight: 1, Endpoints: []plan.Endpoint{endpoint(2, config.Up)}}, true},
+		{false, plan.Group{Weight: 1, Endpoints: []plan.Endpoint{endpoint(2, config.Up)}}, false},
+		{true, plan.Group{Weight: 0, Endpoints: []plan.Endpoint{endpoint(2, config.Up)}}, false},
+		{true, plan.Group{Weight: 1, Endpoints: []plan.Endpoint{endpoint(2, config.Down)}}, false},
+		{true, plan.Group{Weight: 1, Endpoints: []plan.Endpoint{endpoint(3, config.Up),
+			endpoint(2, config.Up)}}, false},
+	} {
+		f := plan.Frontend{Name: "k8s.a", Options: plan.Options{Together: c.together},
+			Endpoint: config.Endpoint{VIP: netip.MustParseAddr("2001:db8:80::80"),
+				Protocol: config.TCP, Port: 80},
+			Groups: []plan.Group{{Weight: 1, Endpoints: []plan.Endpoint{endpoint(1, config.Up)}},
+				c.second}}
+		r := f.Build(func(node string, pod netip.Addr, e config.Endpoint) (plan.Place, string) {
+			if pod.As16()[15] == 2 {
+				return plan.Place{}, "not yet"
+			}
+			return where(node, pod, e)
+		})
+		if r.Waits != c.waits || (r.Serving == 0) != c.waits {
+			t.Errorf("%+v: waits %t, %d serve", c, r.Waits, r.Serving)
+		}
+	}
+}
+
 // A table has room for its backends, takes a step that is no larger than needed, and what the
 // object says comes first.
 func TestTables(t *testing.T) {

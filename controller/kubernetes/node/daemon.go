@@ -34,11 +34,12 @@ const AnnotationLocator = v1alpha1.Group + "/locator"
 type Daemon struct {
 	Settings
 	Client client.Client
-	Cache  cache.Cache // of Services, EndpointSlices, and the kinds of the Gateway API
+	Cache  cache.Cache // of Services, EndpointSlices, the node's pods, and kinds of the Gateway API
 
 	wake    chan struct{}
 	runners map[string]*runner
 	tell    chan struct{}
+	gates   chan struct{}
 	mu      sync.Mutex // guards what follows
 	ready   map[string]Pod
 	// earlier is what the daemon before said of pods that this one has not looked at yet. Their
@@ -65,7 +66,7 @@ func KeepOwn(node string) toolscache.TransformFunc {
 
 // Run works until the context ends. Pods take packets on then, as their programs stay.
 func (d *Daemon) Run(ctx context.Context) error {
-	d.wake, d.tell = make(chan struct{}, 1), make(chan struct{}, 1)
+	d.wake, d.tell, d.gates = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	d.ready = map[string]Pod{}
 	if err := d.hello(ctx); err != nil {
 		return err
@@ -91,17 +92,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := d.watchPods(ctx); err != nil {
+		return err
+	}
 	if !d.Cache.WaitForCacheSync(ctx) {
 		return ctx.Err()
 	}
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		d.report(ctx)
-	}()
+	var told sync.WaitGroup
+	told.Go(func() { d.report(ctx) })
+	told.Go(func() { d.openGates(ctx) })
 	poke(d.wake)
 	d.work(ctx)
-	<-told
+	told.Wait()
 	for _, r := range d.runners {
 		r.stop()
 	}
@@ -215,6 +217,7 @@ func (d *Daemon) bring(ctx context.Context, r *runner, p Pod) error {
 		d.ready[p.UID] = p
 		d.mu.Unlock()
 		poke(d.tell)
+		poke(d.gates)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,6 +77,7 @@ func runNode(ctx context.Context, kubeconfig string, s node.Settings) error {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}: {Transform: node.KeepOwn(s.Node)},
+			&corev1.Pod{}:                node.OwnPods(s.Node),
 		}})
 	if err != nil {
 		return err

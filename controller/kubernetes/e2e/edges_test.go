@@ -17,18 +17,8 @@ import (
 func (w *world) backends(service string) int {
 	least := -1
 	for _, edge := range []string{"edge1", "edge2"} {
-		client := w.agents[edge]
-		if client == nil {
-			node, err := w.lab.Node(edge)
-			must(w.t, err)
-			client = api.NewClient(filepath.Join(node.Dir, "agent.sock"))
-			w.agents[edge] = client
-		}
-		list, err := api.Ask[api.DeclaredList](w.t.Context(), client, "GET", "/v1/edge/services",
-			nil, nil)
-		must(w.t, err)
 		found := false
-		for _, d := range list.Items {
+		for _, d := range w.declared(edge).Items {
 			if strings.Contains(d.Name, ".default."+service+".") {
 				found = true
 				if least < 0 || len(d.Backends) < least {
@@ -41,6 +31,29 @@ func (w *world) backends(service string) int {
 		}
 	}
 	return least
+}
+
+// declared is what an edge has.
+func (w *world) declared(edge string) api.DeclaredList {
+	w.t.Helper()
+	client := w.agents[edge]
+	if client == nil {
+		node, err := w.lab.Node(edge)
+		must(w.t, err)
+		client = api.NewClient(filepath.Join(node.Dir, "agent.sock"))
+		w.agents[edge] = client
+	}
+	list, err := api.Ask[api.DeclaredList](w.t.Context(), client, "GET", "/v1/edge/services", nil,
+		nil)
+	must(w.t, err)
+	return list
+}
+
+// offers reports whether an edge gives one of the pods new connections of a service.
+func (w *world) offers(service string, pods []*pod) bool {
+	w.t.Helper()
+	return isOffered(w.declared("edge1"), service, pods) ||
+		isOffered(w.declared("edge2"), service, pods)
 }
 
 // follow notes when each edge gives none of the pods new connections; the function says it.

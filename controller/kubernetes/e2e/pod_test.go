@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -51,20 +50,17 @@ addr add 169.254.1.1/32 dev POD
 -n NS -6 route add default via fe80::1 dev eth0
 `
 
-// podsOfThisProcess is how the UIDs of all its pods begin.
+// podsOfThisProcess is how the UIDs of all its pods begin, but of those that are objects.
 func podsOfThisProcess() string { return fmt.Sprintf("%08d-0000-4000-8000-", os.Getpid()) }
 
 // removePins removes what the agents of pods leave pinned, once nothing of the world runs any more.
-func removePins(t *testing.T) {
-	t.Helper()
+func (w *world) removePins() {
+	w.t.Helper()
 	bpffs, _, err := linux.BPFFS()
-	must(t, err)
-	for _, kind := range []string{"sextant/pod-", "sextant-kubernetes/"} {
-		left, err := filepath.Glob(filepath.Join(bpffs, kind+podsOfThisProcess()+"*"))
-		must(t, err)
-		for _, dir := range left {
-			must(t, os.RemoveAll(dir))
-		}
+	must(w.t, err)
+	for _, uid := range w.uids {
+		must(w.t, os.RemoveAll(filepath.Join(bpffs, "sextant", "pod-"+string(uid))))
+		must(w.t, os.RemoveAll(filepath.Join(bpffs, "sextant-kubernetes", string(uid))))
 	}
 	_ = os.Remove(filepath.Join(bpffs, "sextant-kubernetes")) // another run may have pins there
 }
@@ -72,12 +68,17 @@ func removePins(t *testing.T) {
 // newPod makes a pod on a node, without a process.
 func (w *world) newPod(node int) *pod {
 	w.t.Helper()
+	return w.newPodAs(node, types.UID(fmt.Sprintf("%s%012d", podsOfThisProcess(), w.serial+1)))
+}
+
+func (w *world) newPodAs(node int, uid types.UID) *pod {
+	w.t.Helper()
 	w.serial++
 	n := w.serial
-	p := &pod{w: w, name: fmt.Sprintf("web-%d", n), node: node,
-		uid: types.UID(fmt.Sprintf("%s%012d", podsOfThisProcess(), n)),
-		v6:  netip.MustParseAddr(fmt.Sprintf("fd00:10:%d::%x", node, 0x100+n)),
-		v4:  netip.AddrFrom4([4]byte{10, 10, byte(node), byte(n)})}
+	w.uids = append(w.uids, uid)
+	p := &pod{w: w, name: fmt.Sprintf("web-%d", n), node: node, uid: uid,
+		v6: netip.MustParseAddr(fmt.Sprintf("fd00:10:%d::%x", node, 0x100+n)),
+		v4: netip.AddrFrom4([4]byte{10, 10, byte(node), byte(n)})}
 	var name string
 	p.ns, name = linuxtest.Netns(w.t)
 	must(w.t, p.ns.Do(func() error { return quiet() }))
@@ -143,12 +144,17 @@ func (p *pod) endpoint(v6, ready, serving, terminating bool) discoveryv1.Endpoin
 			UID: p.uid}}
 }
 
+// objectMeta is the metadata of an object in the namespace of the tests' Services.
+func objectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "default", Name: name}
+}
+
 // service makes a Service with both families.
 func (w *world) service(name string, port int32, edit func(*corev1.Service)) *corev1.Service {
 	w.t.Helper()
 	class, both := "sextant.dev/srv6", corev1.IPFamilyPolicyRequireDualStack
 	no, families := false, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
-	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+	s := &corev1.Service{ObjectMeta: objectMeta(name),
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class,
 			IPFamilyPolicy: &both, IPFamilies: families,
 			AllocateLoadBalancerNodePorts: &no,

@@ -86,7 +86,7 @@ func (p *pod) await() {
 // Pods are replaced while clients ask for pages and download, and while one edge and the controller
 // are killed: nothing fails. A chain has six places, so connections outlive as many owners of their
 // bucket; half of the pods is replaced here, and with LONG set 25 of 50.
-func (w *world) testRollingUpdate(controller *process) {
+func (w *world) testRollingUpdate() {
 	count, batch, pieces := 8, 2, 40
 	if os.Getenv("LONG") != "" {
 		count, batch, pieces = 50, 13, 200
@@ -122,7 +122,7 @@ func (w *world) testRollingUpdate(controller *process) {
 	for i := 0; i < count/2; i += batch {
 		switch {
 		case i == 0:
-			controller.stop(syscall.SIGKILL)
+			w.controller.stop(syscall.SIGKILL)
 			w.startController()
 		case i/batch == 1:
 			must(w.t, w.netns("router").Do(func() error {

@@ -19,7 +19,7 @@ import (
 func (w *world) get(url string) (string, error) { return w.getWithin(url, "0.15") }
 
 func (w *world) getWithin(url, seconds string) (string, error) {
-	cmd := exec.Command("curl", "-sS", "-g", "--max-time", seconds, url)
+	cmd := exec.Command("curl", "-sS", "-i", "-g", "--max-time", seconds, url)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := linux.Start(cmd, w.netns("client"), nil); err != nil {
@@ -59,7 +59,7 @@ func (w *world) ingress(name string) []corev1.LoadBalancerIngress {
 // The parts of this test are of one cluster, in this order.
 func TestCluster(t *testing.T) {
 	w := newWorld(t)
-	controller := w.startController()
+	w.startController()
 	nodes := []*process{w.startNode(1), w.startNode(2)}
 	pods := []*pod{w.newPod(1).serve(), w.newPod(2).serve(), w.newPod(1).serve(),
 		w.newPod(1).serve()}
@@ -70,8 +70,15 @@ func TestCluster(t *testing.T) {
 		test func()
 	}{
 		{"a Service", w.testService},
+		{"a Gateway", w.testGateway},
+		{"status", func() { w.testStatus(pods) }},
+		{"a readiness gate", w.testReadinessGate},
+		{"an excluded node", func() { w.testExcludedNode(pods) }},
 		{"a node's daemon starts again", func() { w.testNodeRestarts(nodes[0], pods) }},
-		{"a rolling update", func() { w.testRollingUpdate(controller) }},
+		{"an absent controller", func() { w.testAbsentController(pods[:3]) }},
+		{"hostile objects", func() { w.testHostile(pods[:3]) }},
+		{"rights", w.testRights},
+		{"a rolling update", w.testRollingUpdate},
 	} {
 		begun := time.Now()
 		part.test()

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -92,7 +93,10 @@ type world struct {
 	lab     *lab.Lab
 	scheme  *runtime.Scheme
 	serial  int
+	uids    []types.UID            // of pods
 	agents  map[string]*api.Client // of edges
+	// controller works alone, without a lease
+	controller *process
 }
 
 const labText = `
@@ -158,7 +162,7 @@ func newWorld(t *testing.T) *world {
 	kubetest.Programs(t, "kube-apiserver", "etcd")
 	build(t)
 	w := &world{t: t, agents: map[string]*api.Client{}, scheme: runtime.NewScheme()}
-	t.Cleanup(func() { removePins(t) }) // the first, so that it comes last
+	t.Cleanup(w.removePins) // the first, so that it comes last
 	dir := t.TempDir()
 	authority := southboundtest.NewAuthority(t, dir)
 	leaf := authority.Leaf(t, "edge", netip.MustParseAddr("fd00:5e::e1"),
@@ -208,7 +212,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.create(&v1alpha1.VIPPool{ObjectMeta: metav1.ObjectMeta{Name: "pool"},
 		Spec: v1alpha1.VIPPoolSpec{Addresses: []string{"2001:db8:80::80-2001:db8:80::ff",
-			"198.51.100.16/28"}}})
+			"198.51.100.16-198.51.100.250"}}})
 	return w
 }
 
@@ -320,10 +324,10 @@ func (w *world) start(node, name, program string, args ...string) *process {
 	return p
 }
 
-func (w *world) startController() *process {
+func (w *world) startController() {
 	w.t.Helper()
-	return w.start("control", "controller", programs.kubernetes, "controller", "--kubeconfig",
-		w.cluster.Kubeconfig("controller", "127.0.0.1:6443", "controller"),
+	w.controller = w.start("control", "controller", programs.kubernetes, "controller",
+		"--kubeconfig", w.cluster.Kubeconfig("controller", "127.0.0.1:6443", "controller"),
 		"--namespace", namespace,
 		"--metrics", "127.0.0.1:8080", "--health", "127.0.0.1:8081", "--leader-elect=false")
 }

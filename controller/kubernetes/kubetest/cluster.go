@@ -67,6 +67,7 @@ func Start(t testing.TB, ns *linux.Netns, users Users) *Cluster {
 		tokens += fmt.Sprintf("%s,%s,%s,\"%s\"\n", token, user, user, groupsOf(user))
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "audit.yaml"), []byte(auditOf(users)), 0o600))
 	c.run(ns, filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"),
 		"--unsafe-no-fsync", "--listen-client-urls=http://127.0.0.1:2379",
 		"--advertise-client-urls=http://127.0.0.1:2379", "--listen-peer-urls=http://127.0.0.1:2380",
@@ -78,6 +79,7 @@ func Start(t testing.TB, ns *linux.Netns, users Users) *Cluster {
 		"--service-cluster-ip-range=10.64.0.0/12,fd00:10:96::/108", "--authorization-mode=RBAC",
 		"--token-auth-file="+filepath.Join(dir, "tokens"),
 		"--disable-admission-plugins=ServiceAccount", "--profiling=false",
+		"--audit-policy-file="+filepath.Join(dir, "audit.yaml"), "--audit-log-path="+c.audit(),
 		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000")
 	c.Config = &rest.Config{Host: "https://" + c.Address, BearerToken: "admin", QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, Dial: dialerIn(ns)}

@@ -1,11 +1,12 @@
 package datapath
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -230,7 +231,9 @@ func (t *Telemetry) seedChance() error {
 	}
 	choices := make([]telemetryChoice, processors)
 	for i := range choices {
-		choices[i].Chance = rand.Uint64()
+		var seed [8]byte
+		_, _ = rand.Read(seed[:]) // never fails
+		choices[i].Chance = binary.LittleEndian.Uint64(seed[:])
 	}
 	if err := t.maps["telemetry_choices"].Put(uint32(0), choices); err != nil {
 		return fmt.Errorf("begin the random numbers that choose packets: %w", err)

@@ -69,7 +69,8 @@ func linkValues(l ipfix.Link) []value {
 }
 
 // decoded are the records that goflow2 finds in a message.
-func decoded(t *testing.T, message []byte, templates netflow.NetFlowTemplateSystem) (all [][]value) {
+func decoded(t *testing.T, message []byte,
+	templates netflow.NetFlowTemplateSystem) (all [][]value) {
 	t.Helper()
 	var packet netflow.IPFIXPacket
 	if err := netflow.DecodeMessageVersion(bytes.NewBuffer(message), templates, nil,

@@ -339,7 +339,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	bool offer = outer->behavior == BEHAVIOR_END_OFFER;
 	bool left = outer->argument || segments_left(ctx, outer->srh);
 	struct host_traffic *t;
-	int reason, seen = COPY_FIRST;
+	int reason = REASON_NONE, seen = COPY_FIRST;
 	__u32 service;
 	__u64 copy;
 	bool quic;
@@ -348,7 +348,8 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		return drop(REASON_SEGMENTS_LEFT);
 	if (!decapsulates(outer))
 		return drop(REASON_UPPER_LAYER);
-	reason = inner_parse(ctx, c, outer->next, inner);
+	if (unlikely(!inner_parse_plain(*c, outer->next, inner)))
+		reason = inner_parse_at(ctx, inner, c->offset, c->left, outer->next);
 	if (reason)
 		return drop(reason);
 	service = service_index(inner);

@@ -40,3 +40,34 @@ static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u
 	transport_parse(ctx, c, inner);
 	return inner->error;
 }
+
+/* The same from an offset. Not static, so that the verifier looks at it once. */
+__noinline int inner_parse_at(struct xdp_md *ctx, struct packet *inner, __u32 offset, __u32 left,
+			      __u32 next)
+{
+	struct cursor c;
+
+	if (!inner)
+		return REASON_TRUNCATED;
+	*inner = (struct packet){};
+	cursor_set(&c, ctx, offset, left);
+	return inner_parse(ctx, &c, next, inner);
+}
+
+/* The packet behind the outer headers as most are: TCP or UDP in one piece, without options and
+ * extension headers. False: it is another one, perhaps a wrong one. */
+static __always_inline bool inner_parse_plain(struct cursor c, __u8 next, struct packet *inner)
+{
+	__u32 offset = c.offset;
+
+	if (next == IPPROTO_IPIP) {
+		if (ipv4_parse(&c, inner) || inner->fragment ||
+		    c.offset - offset != sizeof(struct iphdr))
+			return false;
+	} else if (next != IPPROTO_IPV6 || ipv6_parse(&c, inner)) {
+		return false;
+	}
+	return inner->flow.protocol == IPPROTO_TCP ? tcp_parse(&c, inner) :
+	       inner->flow.protocol == IPPROTO_UDP ? udp_parse(&c, inner) :
+						     false;
+}

@@ -17,45 +17,53 @@ import (
 // table, and the switch. "live" ends there; "returned" is when the kernel has seen the last packet
 // of the table before off.
 func BenchmarkPoolChange(b *testing.B) {
-	const backends, buckets, middle = 1000, 65537, 500
-	b.Logf("%-10s %-10s %10s %10s %10s %12s", "table", "change", "live, us", "lowest", "highest",
-		"returned, us")
+	b.Logf("%8s %-10s %-8s %10s %10s %10s %12s", "backends", "table", "change", "live, us",
+		"lowest", "highest", "returned, us")
+	for _, size := range []struct{ backends, buckets int }{
+		{1000, 65537},
+		{5000, 500009}, // what an edge gives so many (maxBackends: 5000)
+	} {
+		for _, method := range []pool.Method{pool.Rendezvous, pool.Exact} {
+			spec := pool.Spec{Buckets: size.buckets, Seed: 1, Method: method, Candidates: 2}
+			benchPoolChanges(b, spec, size.backends)
+		}
+	}
+}
+
+// benchPoolChanges measures each kind of change of one of so many backends.
+func benchPoolChanges(b *testing.B, spec pool.Spec, backends int) {
 	up := make([]pool.Backend, backends)
 	for i := range up {
 		up[i] = pool.Backend{ID: uint16(i + 1), Weight: 16}
 	}
 	with := func(edit func(*pool.Backend)) []pool.Backend {
 		changed := slices.Clone(up)
-		edit(&changed[middle])
+		edit(&changed[backends/2])
 		return changed
 	}
 	draining := with(func(m *pool.Backend) { m.State = pool.Draining })
 	down := with(func(m *pool.Backend) { m.State = pool.Down })
-	for _, method := range []pool.Method{pool.Rendezvous, pool.Exact} {
-		for _, c := range []struct {
-			name          string
-			before, after []pool.Backend
-		}{
-			{"drain", up, draining},
-			{"undrain", draining, up},
-			{"down", up, down},
-			{"back", down, up},
-			{"weight", up, with(func(m *pool.Backend) { m.Weight = 8 })},
-			{"new", up, append(slices.Clone(up), pool.Backend{ID: backends + 1, Weight: 16})},
-		} {
-			b.Run(fmt.Sprintf("%v/%s", method, c.name), func(b *testing.B) {
-				spec := pool.Spec{Buckets: buckets, Seed: 1, Method: method, Candidates: 2}
-				measurePoolChange(b, spec, method, c.name, c.before, c.after)
-			})
-		}
+	for _, c := range []struct {
+		name          string
+		before, after []pool.Backend
+	}{
+		{"drain", up, draining},
+		{"undrain", draining, up},
+		{"down", up, down},
+		{"back", down, up},
+		{"weight", up, with(func(m *pool.Backend) { m.Weight = 8 })},
+		{"new", up, append(slices.Clone(up), pool.Backend{ID: uint16(backends + 1), Weight: 16})},
+	} {
+		b.Run(fmt.Sprintf("%d/%v/%s", backends, spec.Method, c.name), func(b *testing.B) {
+			measurePoolChange(b, spec, c.name, c.before, c.after)
+		})
 	}
 }
 
 // poolChanges is how often each change is made, after a few that are not counted.
 const poolChanges, poolWarmUp = 31, 4
 
-func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name string, before,
-	after []pool.Backend) {
+func measurePoolChange(b *testing.B, spec pool.Spec, name string, before, after []pool.Backend) {
 	w := newWorld(b)
 	e, err := OpenEdge(w.dir, edgeConfig(b))
 	must(b, err)
@@ -81,8 +89,8 @@ func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name st
 	slices.Sort(live)
 	slices.Sort(returned)
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-	b.Logf("%-10v %-10s %10.0f %10.0f %10.0f %12.0f", method, name, us(live[len(live)/2]),
-		us(live[0]), us(live[len(live)-1]), us(returned[len(returned)/2]))
+	b.Logf("%8d %-10v %-8s %10.0f %10.0f %10.0f %12.0f", len(before), spec.Method, name,
+		us(live[len(live)/2]), us(live[0]), us(live[len(live)-1]), us(returned[len(returned)/2]))
 }
 
 // watchTable looks again and again which table the service has, and tells when that becomes another

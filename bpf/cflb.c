@@ -118,12 +118,10 @@ static __always_inline void ports_read(struct cflb_packet *p, const void *transp
 static __always_inline bool ipv4_sum_is_right(const struct iphdr *ip)
 {
 	const __u32 *word = (const __u32 *)ip;
-	__u64 sum = (__u64)word[0] + word[1] + word[2] + word[3] + word[4];
+	__u64 sum = (__u64)word[0] + word[1] + word[2] + word[3] + word[4]; /* of 35 bits */
 
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16); /* of 20 */
+	sum = (sum & 0xffff) + (sum >> 16); /* up to 0xffff + 0xf */
 	return sum == 0xffff;
 }
 
@@ -213,6 +211,18 @@ static __always_inline __u32 choose(const struct cflb_packet *p, const struct cf
 	return cflb_next_hop_of(&settings.networks[CFLB_IPV6], settings.router, p, g, choice);
 }
 
+/* Both Ethernet addresses, as three words: struct ethhdr is packed, so the compiler would copy
+ * octets. */
+static __always_inline void ethernet_write(struct ethhdr *eth, const struct cflb_next_hop *hop)
+{
+	const __u32 *from = (const __u32 *)hop->destination;
+	__u32 *to = (__u32 *)(void *)eth;
+
+	to[0] = from[0];
+	to[1] = from[1];
+	to[2] = from[2];
+}
+
 /* One hop less: TTL, protocol and checksum are one word, and as the TTL loses 1 the checksum gains
  * 1 (RFC 1624). */
 static __always_inline void hop_count(void *ip, bool ipv4)
@@ -244,7 +254,7 @@ int cflb(struct xdp_md *ctx)
 
 	if ((void *)(eth + 1) > end || eth->h_dest[0] & 1)
 		return XDP_PASS;
-	length = packet_read(&p, eth + 1, end, eth->h_proto);
+	length = packet_read(&p, eth + 1, end, *(__be16 *)((void *)eth + 2 * ETH_ALEN));
 	if (!length ||
 	    (length > end - (void *)(eth + 1) && length > bpf_xdp_get_buff_len(ctx) - sizeof(*eth)))
 		return XDP_PASS;
@@ -258,8 +268,7 @@ int cflb(struct xdp_md *ctx)
 	if (!hop->ready || length > hop->mtu)
 		return XDP_PASS;
 	choice_count(choice, 1);
-	__builtin_memcpy(eth->h_dest, hop->destination, ETH_ALEN);
-	__builtin_memcpy(eth->h_source, hop->source, ETH_ALEN);
+	ethernet_write(eth, hop);
 	if ((void *)(eth + 1) + sizeof(struct iphdr) > end ||
 	    (!p.ipv4 && (void *)(eth + 1) + sizeof(struct ipv6hdr) > end))
 		return XDP_ABORTED; /* was read above, which the verifier has forgotten */

@@ -18,6 +18,10 @@ type claims struct {
 	Headend *roleClaims
 	Merge   *roleClaims
 	Strays  *roleClaims
+	CFLB    *struct {
+		Interfaces []struct{ Name string }
+		Forwarding string
+	}
 }
 
 type roleClaims struct {
@@ -27,7 +31,11 @@ type roleClaims struct {
 // interfaces lists those on which the agent runs its own XDP program.
 func (c claims) interfaces() []string {
 	var names []string
-	for _, role := range []*roleClaims{c.Edge, c.Host, c.Headend, c.Merge, c.Strays} {
+	roles := []*roleClaims{c.Edge, c.Host, c.Headend, c.Merge, c.Strays}
+	if c.CFLB != nil && c.CFLB.Forwarding == string(config.ByXDP) {
+		roles = append(roles, &roleClaims{c.CFLB.Interfaces})
+	}
+	for _, role := range roles {
 		if role == nil {
 			continue
 		}

@@ -33,9 +33,10 @@ const (
 
 // Kinds of MPTCPEvent.
 const (
-	MPTCPEstablished   = 2 // a connection can have more subflows
-	MPTCPClosed        = 3
-	MPTCPSubflowClosed = 11
+	MPTCPEstablished        = 2 // a connection can have more subflows
+	MPTCPClosed             = 3
+	MPTCPSubflowEstablished = 10 // one beside the first
+	MPTCPSubflowClosed      = 11
 )
 
 // MPTCPEvent is news of a connection in this network namespace.

@@ -44,6 +44,7 @@ type arena struct {
 	// where the frames of each of the router's interfaces arrive: node and interface
 	arrive  map[string]lab.Endpoint
 	news    *linux.MPTCP
+	admits  *linux.MPTCP // at the server: while it is open, any number of subflows is admitted
 	variant uint64       // of the last port: each is taken once
 	read    atomic.Int64 // octets that the server's application has read
 }
@@ -83,6 +84,7 @@ func within(ctx context.Context, spec *lab.Spec, body func(*arena) error) error 
 				return err
 			}
 			defer a.news.Close()
+			defer a.admits.Close()
 			return body(a)
 		})
 }
@@ -110,14 +112,18 @@ func (a *arena) open(ctx context.Context) error {
 	if len(a.hops) != links {
 		return fmt.Errorf("the router has %d next hops to the server, want %d", len(a.hops), links)
 	}
-	if err := a.Spaces["client"].Do(func() (err error) {
-		if err = linux.WriteSysctl("net.mptcp.pm_type", "1"); err != nil { // in user space
+	// The kernel's own path manager, at either end, lets a connection have eight subflows beside
+	// the first.
+	for node, into := range map[string]**linux.MPTCP{"client": &a.news, "server": &a.admits} {
+		if err := a.Spaces[node].Do(func() (err error) {
+			if err = linux.WriteSysctl("net.mptcp.pm_type", "1"); err != nil { // in user space
+				return err
+			}
+			*into, err = linux.OpenMPTCP()
+			return err
+		}); err != nil {
 			return err
 		}
-		a.news, err = linux.OpenMPTCP()
-		return err
-	}); err != nil {
-		return err
 	}
 	return a.serve(ctx)
 }
@@ -205,6 +211,7 @@ const anyHop = -1
 // outcome is what a connection did.
 type outcome struct {
 	Links    int     // that carried a subflow's data
+	Subflows int     // that the server has had
 	Megabits float64 // per second, that the server's application read
 }
 
@@ -221,13 +228,9 @@ const drained = 60 * time.Millisecond
 // connect opens a connection with a subflow by each of the hops, and sends for a time after they
 // have begun.
 func (a *arena) connect(ctx context.Context, hops []int, w watched) (o outcome, err error) {
-	for { // of the connection before
-		events, err := a.news.Next(0)
-		if err != nil {
+	for _, news := range []*linux.MPTCP{a.news, a.admits} { // of the connection before
+		if _, err := subflowsOf(news); err != nil {
 			return o, err
-		}
-		if len(events) == 0 {
-			break
 		}
 	}
 	start, err := a.quiet(ctx)
@@ -279,6 +282,11 @@ func (a *arena) observe(ctx context.Context, start map[string]uint64, w watched)
 		return o, err
 	}
 	o.Megabits = float64(a.read.Load()-before) * 8 / 1e6 / time.Since(begun).Seconds()
+	more, err := subflowsOf(a.admits)
+	if err != nil {
+		return o, err
+	}
+	o.Subflows = 1 + more
 	after, err := a.carried()
 	if err != nil {
 		return o, err
@@ -289,6 +297,21 @@ func (a *arena) observe(ctx context.Context, start map[string]uint64, w watched)
 		}
 	}
 	return o, nil
+}
+
+// subflowsOf counts the subflows of which there is news now, beside the first of a connection.
+func subflowsOf(news *linux.MPTCP) (n int, err error) {
+	for {
+		events, err := news.Next(0)
+		if err != nil || len(events) == 0 {
+			return n, err
+		}
+		for _, e := range events {
+			if e.Kind == linux.MPTCPSubflowEstablished {
+				n++
+			}
+		}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -1,0 +1,179 @@
+package cflb
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"sextant/experiment"
+	"sextant/lab"
+)
+
+var figure8 = experiment.Experiment{
+	Name: "cflb-fig8", Title: "Packets per second of a router, by hash and by cipher",
+	Source: "Detal et al., figure 8",
+	Shows: "A router forwards UDP packets of 64 octets over IPv6 to seven next hops: by the " +
+		"kernel's own ECMP over addresses and over the 5-tuple, by our hash, and by CFLB with " +
+		"each cipher, with the kernel forwarding (TC) and with the program forwarding (XDP). One " +
+		"processor makes, forwards and counts the packets: what making them takes is the same " +
+		"for all.",
+	Paper: experiment.CFLB, Needs: []string{"root"}, Lasts: "2 min",
+	Run: runFigure8,
+}
+
+// forwarder is a way to forward: how the router's configuration and kernel are set.
+type forwarder struct {
+	name   string
+	role   string // the section cflb's family; "": the router has no role
+	xdp    bool
+	policy string // fib_multipath_hash_policy, without a role
+}
+
+func forwarders() []forwarder {
+	all := []forwarder{{name: "kernel, addresses", policy: "0"},
+		{name: "kernel, 5-tuple", policy: "1"}}
+	for _, xdp := range []bool{false, true} {
+		by := map[bool]string{false: "TC", true: "XDP"}[xdp]
+		// a flow label of 0 controls nothing, so that all packets are hashed
+		all = append(all, forwarder{name: by + ", hash", role: "{fields: flow-label, radix: 8}",
+			xdp: xdp})
+		for _, cipher := range []string{"feistel", "rc5", "skip32"} {
+			all = append(all, forwarder{name: by + ", " + cipher, xdp: xdp,
+				role: "{fields: ports, radix: 8, cipher: " + cipher + "}"})
+		}
+	}
+	return all
+}
+
+const (
+	pushPasses  = 3       // over all routers
+	pushRounds  = 9       // of each pass
+	pushPackets = 200_000 // of a round
+)
+
+var (
+	client6 = netip.MustParseAddr("2001:db8:1::1")
+	server6 = netip.MustParseAddr("2001:db8:2::1")
+	near6   = netip.MustParseAddr("2001:db8::1")
+	far6    = netip.MustParseAddr("2001:db8::2")
+)
+
+// spec8 is the lab for a way to forward.
+func spec8(f forwarder) (*lab.Spec, error) {
+	return parallel("cflb-fig8", func(s *lab.Spec) {
+		for i := range s.Links {
+			s.Links[i].RateBits = 0
+		}
+		for i := range s.Nodes {
+			switch n := &s.Nodes[i]; n.Name {
+			case "client":
+				n.Addresses = append(n.Addresses, client6)
+			case "server":
+				n.Addresses = append(n.Addresses, server6)
+			case "near":
+				n.Addresses = append(n.Addresses, near6)
+				f.configure(n)
+			case "far":
+				n.Addresses = append(n.Addresses, far6)
+			}
+		}
+	})
+}
+
+// configure makes a node a router of this kind.
+func (f forwarder) configure(n *lab.NodeSpec) {
+	if f.role == "" {
+		n.Sextant = ""
+		n.Sysctls = append(n.Sysctls,
+			lab.Sysctl{Name: "net.ipv6.fib_multipath_hash_policy", Value: f.policy})
+		return
+	}
+	interfaces, forwarding := "[{name: client}]", "kernel"
+	if f.xdp {
+		forwarding = "xdp"
+		interfaces = "[{name: client}, {name: l1}, {name: l2}, {name: l3}, {name: l4}, " +
+			"{name: l5}, {name: l6}, {name: l7}]"
+	}
+	n.Sextant = strings.NewReplacer("[{name: client}]", interfaces+"\n  forwarding: "+forwarding,
+		"ipv4: {fields: source-port, radix: 8}", "ipv6: "+f.role).Replace(n.Sextant)
+}
+
+// rates are packets per second of processor time, of each round.
+type rates []float64
+
+func runFigure8(ctx context.Context, r *experiment.Recorder) error {
+	passes, packets := pushPasses, pushPackets
+	if r.Quick() {
+		passes, packets = 1, pushPackets/20
+	}
+	found := map[string]rates{}
+	for pass := range passes {
+		for _, f := range forwarders() {
+			r.Progress("pass %d of %d: %s", pass+1, passes, f.name)
+			part, err := experiment.Part(r, fmt.Sprintf("%d-%s", pass,
+				strings.ReplaceAll(f.name, ", ", "-")), func() (rates, error) {
+				return f.measure(ctx, packets)
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.name, err)
+			}
+			found[f.name] = append(found[f.name], part...)
+		}
+	}
+	return reportFigure8(r, found)
+}
+
+// measure brings the lab up and pushes packets through it.
+func (f forwarder) measure(ctx context.Context, packets int) (all rates, err error) {
+	spec, err := spec8(f)
+	if err != nil {
+		return nil, err
+	}
+	err = experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context,
+		l *experiment.Arena) error {
+		p, err := newPush(l)
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		if err := p.begin(ctx); err != nil {
+			return err
+		}
+		for range pushRounds {
+			rate, err := p.round(packets)
+			if err != nil {
+				return err
+			}
+			all = append(all, rate)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func reportFigure8(r *experiment.Recorder, found map[string]rates) error {
+	table := experiment.Table{Name: "fig8", Title: "Packets forwarded per second of a processor",
+		Columns: []string{"Router", "Packets per second", "ns per packet", "Beside hashing"}}
+	for _, f := range forwarders() {
+		rate := quantile(slices.Sorted(slices.Values(found[f.name])), 0.5)
+		beside := "-"
+		if by, method, _ := strings.Cut(f.name, ", "); by != "kernel" && method != "hash" {
+			hashed := quantile(slices.Sorted(slices.Values(found[by+", hash"])), 0.5)
+			beside = fmt.Sprintf("%+.1f %%", 100*(rate/hashed-1))
+			source := map[string]string{"rc5": "-1.8 %", "skip32": "-12.3 %"}[method]
+			if source == "" {
+				source = "-"
+			}
+			r.Compare(experiment.Comparison{What: "packets per second beside hashing, " + f.name,
+				Source: source, Ours: beside, Says: "at most 2 % less is the goal for feistel"})
+		}
+		table.Rows = append(table.Rows, []string{f.name, fmt.Sprintf("%.0f", rate),
+			fmt.Sprintf("%.0f", 1e9/rate), beside})
+	}
+	r.Table(table)
+	r.Note("medians of rounds; a processor makes the packets, forwards and counts them, in the " +
+		"thread that makes them: its time is what is shown, without that of other programs")
+	return nil
+}

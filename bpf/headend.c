@@ -7,6 +7,7 @@
  * the loop, for that. Specification: docs/reference/dataplane.md, "Head-end".
  */
 #include "include/copies.h"
+#include "include/flow_groups.h"
 #include "include/flow_paths.h"
 #include "include/icmp_reply.h"
 #include "include/guard.h"
@@ -331,28 +332,59 @@ static __always_inline int refuse(struct xdp_md *ctx, const struct packet *p)
 	return -1;
 }
 
-/* The list of the packet's own flow, which has no numbers. */
-static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-				      const struct flow_path *path)
+/*
+ * The list of a packet's own flow, or else of the group of its destination: its number from 1 in
+ * the upper half, 0: there is none; and below it the flow label. Nothing is chosen anew for a
+ * packet that is refused. Not inlined, for the verifier's sake.
+ */
+__noinline __u64 flow_list(const struct packet *p, bool refused)
 {
-	__u32 index = path->list;
+	struct flow_path *path;
+	struct flow_group *group;
+	__u64 hash;
+
+	if (!p)
+		return 0;
+	if (has_flow_paths) {
+		path = flow_path_at(p);
+		if (path)
+			return (path->list + 1ULL) << 32 | flow_label(packet_hash(p));
+	}
+	if (!has_flow_groups)
+		return 0;
+	group = flow_group_of(p);
+	if (!group)
+		return 0;
+	if (refused)
+		return 1ULL << 32;
+	hash = packet_hash(p);
+	return (flow_choose(group, p, hash) + 1ULL) << 32 | flow_label(hash);
+}
+
+/* The list of the packet's flow, which has no numbers: the verdict, or -1 if there is none. */
+static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const struct packet *p)
+{
+	bool refused = p->error == REASON_IP_OPTIONS || (is_hop(ctx) && hops_read(ctx, p) <= 1);
+	__u64 found = flow_list(p, refused);
+	__u32 index = (found >> 32) - 1;
 	const struct list *list = bpf_map_lookup_elem(&flow_lists, &index);
 	struct traffic *traffic = bpf_map_lookup_elem(&flow_traffic, &index);
 	struct load load = {
 		.length = p->length,
 		.cut = frame_l2_length(f),
+		.label = found,
 		.traffic_class = p->traffic_class,
 		.ipv4 = p->flow.ipv4,
 	};
-	int verdict = refuse(ctx, p);
 	struct next_hop *hop;
 	__u32 mtu;
 
-	if (verdict >= 0)
-		return verdict;
+	if (!found)
+		return -1;
+	if (refused)
+		return refuse(ctx, p);
 	if (!list || !traffic)
 		return drop(REASON_NO_PATH);
-	load.label = flow_label(packet_hash(p));
 	hop = list_hop(ctx, list, load.label);
 	mtu = list_mtu(list, hop);
 	if (mtu && p->length > mtu)
@@ -491,7 +523,7 @@ static __noinline int packet_arrive(struct xdp_md *ctx)
 	struct packet p = {};
 	struct frame f = {};
 	int reason = packet_read(ctx, &f, &p);
-	struct flow_path *path;
+	int verdict;
 	__u32 rule;
 
 	if (reason < 0)
@@ -499,9 +531,9 @@ static __noinline int packet_arrive(struct xdp_md *ctx)
 	if (reason)
 		return drop(reason);
 	if (has_flow_paths) {
-		path = flow_path_at(&p);
-		if (path)
-			return steer_flow(ctx, &f, &p, path);
+		verdict = steer_flow(ctx, &f, &p);
+		if (verdict >= 0)
+			return verdict;
 	}
 	rule = rule_find(&p);
 	return rule < RULES_MAX ? steer(ctx, &f, &p, rule) : pass();
@@ -547,7 +579,8 @@ int headend_divert(struct __sk_buff *skb)
 	if (reason || is_encapsulated(&p))
 		return TC_ACT_UNSPEC;
 	ports_parse(&c, &p);
-	if (!(has_flow_paths && flow_path_at(&p)) && rule_find(&p) >= RULES_MAX)
+	if (!(has_flow_paths && flow_path_at(&p)) && !(has_flow_groups && flow_group_of(&p)) &&
+	    rule_find(&p) >= RULES_MAX)
 		return TC_ACT_UNSPEC;
 	/* It is for the inner end, or the kernel would not take back what is given to it there. */
 	f.addresses = loop_addresses();

@@ -64,6 +64,7 @@ var memories = map[string]memory{
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
 	"service_caches": fresh, "joints": fresh, "edge_works": fresh,
 	"flow_paths": shared, "flow_lists": shared, "flow_traffic": fresh,
+	"flow_groups": shared,
 }
 
 var sideNames = [...]string{External: "external", Internal: "internal", Mixed: "mixed"}

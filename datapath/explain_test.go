@@ -19,7 +19,8 @@ import (
 // packets does with it.
 func TestEveryMapHasAMemory(t *testing.T) {
 	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections",
-		"quic_flows", "flows", "askers", "copies_seen", "sequences", "claims", "recoveries"}
+		"quic_flows", "flows", "askers", "copies_seen", "sequences", "claims", "recoveries",
+		"flow_choices", "ways_begun"}
 	for object, spec := range specs(t) {
 		if !slices.Contains([]string{"edge", "host", "headend", "egress", "vrf_stray",
 			"vrf_lookup"}, object) {

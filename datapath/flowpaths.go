@@ -34,7 +34,8 @@ var ErrNoFlowPaths = errors.New("this head-end has no table of flows; " +
 	"give it one with headend.flows")
 
 // flowState is taken over from the predecessor: flows keep their paths.
-var flowState = []string{"flow_paths", "flow_lists", "flow_traffic"}
+var flowState = []string{"flow_paths", "flow_lists", "flow_traffic", "flow_groups", "flow_choices",
+	"ways_begun"}
 
 // sizeFlows gives the maps of flows their sizes.
 func (h *Headend) sizeFlows(spec *ebpf.CollectionSpec) error {
@@ -44,6 +45,13 @@ func (h *Headend) sizeFlows(spec *ebpf.CollectionSpec) error {
 	spec.Maps["flow_paths"].MaxEntries = uint32(h.config.Flows)
 	spec.Maps["flow_lists"].MaxEntries = flowLists
 	spec.Maps["flow_traffic"].MaxEntries = flowLists
+	if h.config.Spread > 0 {
+		spec.Maps["flow_groups"].MaxEntries = FlowGroups
+		spec.Maps["flow_choices"].MaxEntries = uint32(h.config.Spread)
+		if err := spec.Variables["has_flow_groups"].Set(true); err != nil {
+			return err
+		}
+	}
 	return spec.Variables["has_flow_paths"].Set(true)
 }
 
@@ -218,6 +226,9 @@ func (h *Headend) sweep() error {
 			over = append(over, key)
 		}
 	}); err != nil {
+		return err
+	}
+	if err := h.sweepGroups(now, used); err != nil {
 		return err
 	}
 	for _, key := range over {

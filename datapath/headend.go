@@ -33,6 +33,7 @@ type HeadendConfig struct {
 	Numbers    map[uint32]uint64
 	AnswerRate int                // as in [EdgeConfig]
 	Flows      int                // how many can have paths of their own; 0: none
+	Spread     int                // how many remember what they chose of a group; 0: no groups
 	Interfaces []HeadendInterface // by which forwarded traffic comes in
 	// interfaces with another role's XDP program, or none, on which packets may be sent
 	Uplinks []string

@@ -21,6 +21,8 @@ const (
 	headendMapClaims           = "claims"
 	headendMapDrops            = "drops"
 	headendMapFibEpoch         = "fib_epoch"
+	headendMapFlowChoices      = "flow_choices"
+	headendMapFlowGroups       = "flow_groups"
 	headendMapFlowLists        = "flow_lists"
 	headendMapFlowPaths        = "flow_paths"
 	headendMapFlowTraffic      = "flow_traffic"
@@ -31,9 +33,11 @@ const (
 	headendMapSequences        = "sequences"
 	headendMapServices         = "services"
 	headendMapSteering         = "steering"
+	headendMapWaysBegun        = "ways_begun"
 	headendProgHeadend         = "headend"
 	headendProgHeadendDivert   = "headend_divert"
 	headendVarAnswerLimit      = "answer_limit"
+	headendVarHasFlowGroups    = "has_flow_groups"
 	headendVarHasFlowPaths     = "has_flow_paths"
 	headendVarHmacRule         = "hmac_rule"
 	headendVarJiffiesPerSecond = "jiffies_per_second"
@@ -97,6 +101,8 @@ type headendMapSpecs struct {
 	Claims        *ebpf.MapSpec `ebpf:"claims"`
 	Drops         *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch      *ebpf.MapSpec `ebpf:"fib_epoch"`
+	FlowChoices   *ebpf.MapSpec `ebpf:"flow_choices"`
+	FlowGroups    *ebpf.MapSpec `ebpf:"flow_groups"`
 	FlowLists     *ebpf.MapSpec `ebpf:"flow_lists"`
 	FlowPaths     *ebpf.MapSpec `ebpf:"flow_paths"`
 	FlowTraffic   *ebpf.MapSpec `ebpf:"flow_traffic"`
@@ -107,6 +113,7 @@ type headendMapSpecs struct {
 	Sequences     *ebpf.MapSpec `ebpf:"sequences"`
 	Services      *ebpf.MapSpec `ebpf:"services"`
 	Steering      *ebpf.MapSpec `ebpf:"steering"`
+	WaysBegun     *ebpf.MapSpec `ebpf:"ways_begun"`
 }
 
 // headendVariableSpecs contains global variables before they are loaded into the kernel.
@@ -114,6 +121,7 @@ type headendMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type headendVariableSpecs struct {
 	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
+	HasFlowGroups    *ebpf.VariableSpec `ebpf:"has_flow_groups"`
 	HasFlowPaths     *ebpf.VariableSpec `ebpf:"has_flow_paths"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
@@ -147,6 +155,8 @@ type headendMaps struct {
 	Claims        *ebpf.Map `ebpf:"claims"`
 	Drops         *ebpf.Map `ebpf:"drops"`
 	FibEpoch      *ebpf.Map `ebpf:"fib_epoch"`
+	FlowChoices   *ebpf.Map `ebpf:"flow_choices"`
+	FlowGroups    *ebpf.Map `ebpf:"flow_groups"`
 	FlowLists     *ebpf.Map `ebpf:"flow_lists"`
 	FlowPaths     *ebpf.Map `ebpf:"flow_paths"`
 	FlowTraffic   *ebpf.Map `ebpf:"flow_traffic"`
@@ -157,6 +167,7 @@ type headendMaps struct {
 	Sequences     *ebpf.Map `ebpf:"sequences"`
 	Services      *ebpf.Map `ebpf:"services"`
 	Steering      *ebpf.Map `ebpf:"steering"`
+	WaysBegun     *ebpf.Map `ebpf:"ways_begun"`
 }
 
 func (m *headendMaps) Close() error {
@@ -166,6 +177,8 @@ func (m *headendMaps) Close() error {
 		m.Claims,
 		m.Drops,
 		m.FibEpoch,
+		m.FlowChoices,
+		m.FlowGroups,
 		m.FlowLists,
 		m.FlowPaths,
 		m.FlowTraffic,
@@ -176,6 +189,7 @@ func (m *headendMaps) Close() error {
 		m.Sequences,
 		m.Services,
 		m.Steering,
+		m.WaysBegun,
 	)
 }
 
@@ -184,6 +198,7 @@ func (m *headendMaps) Close() error {
 // It can be passed to loadHeadendObjects or ebpf.CollectionSpec.LoadAndAssign.
 type headendVariables struct {
 	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
+	HasFlowGroups    *ebpf.Variable `ebpf:"has_flow_groups"`
 	HasFlowPaths     *ebpf.Variable `ebpf:"has_flow_paths"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`

@@ -97,6 +97,7 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 		Epoch:      9,
 		AnswerRate: 1e9,
 		Flows:      1 << 16,
+		Spread:     1 << 16,
 		Interfaces: []HeadendInterface{{Name: "near", Side: side}, {Name: "far", Side: Internal}},
 	}
 	if side == Mixed {

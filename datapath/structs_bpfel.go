@@ -170,6 +170,26 @@ type flowCacheSettings struct {
 	RestShift uint32  // how many jiffies one step of rest is, as a power of two
 }
 
+// flowChoice is struct flow_choice. The path of a flow that began here.
+type flowChoice struct {
+	Last     uint64 // packet: CLOCK_MONOTONIC, ns; of groups with a flowlet time
+	Turn     uint16 // how often it chose again
+	List     uint8  // of the group
+	Reserved [5]uint8
+}
+
+// flowGroup is struct flow_group
+type flowGroup struct {
+	Until    uint64     // CLOCK_MONOTONIC, ns
+	Flowlet  uint64     // ns; 0: flows keep their paths
+	Shares   [16]uint32 // flows up to this hash take the list
+	List     [16]uint32 // in flow_lists
+	Way      [16]uint8  // under which flows of the list are counted
+	Up       uint32     // a bit for each list that flows may keep
+	Lists    uint8
+	Reserved [3]uint8
+}
+
 // flowKey is struct flow_key
 type flowKey struct {
 	Source      address
@@ -280,6 +300,14 @@ type former struct {
 	Secret     flowSecret
 	On         uint32 // 0: nothing former is known
 	FirstTable uint32 // of the former ones: as many lie before it as an edge can have services
+}
+
+// groupPrefix is struct group_prefix
+type groupPrefix struct {
+	Bits        uint32 // of what follows
+	IPv4        uint8
+	Destination [16]uint8 // IPv4-mapped if need be
+	Reserved    [3]uint8
 }
 
 // headendSettings is struct headend_settings
@@ -788,4 +816,9 @@ type telemetryWatch struct {
 type Traffic struct {
 	Packets uint64
 	Bytes   uint64 // of the IP packet of the client or server, without encapsulation
+}
+
+// waysBegun is struct ways_begun. How many flows have begun on each way since the last weights came, when the loader sets all to 0.
+type waysBegun struct {
+	Flows [64]uint32
 }

@@ -50,16 +50,21 @@ struct {
 	__type(value, struct traffic);
 } flow_traffic SEC(".maps");
 
-/* What the packet's flow has, or none. Not inlined, to spare the stack. */
-static __noinline struct flow_path *flow_path_at(const struct packet *p)
+static __always_inline struct flow_key flow_key_of(const struct packet *p)
 {
-	struct flow_key key = {
+	return (struct flow_key){
 		.source = p->flow.source,
 		.destination = p->flow.destination,
 		.ports = p->flow.ports,
 		.protocol = p->flow.protocol,
 		.ipv4 = p->flow.ipv4,
 	};
+}
+
+/* What the packet's flow has, or none. Not inlined, to spare the stack. */
+static __noinline struct flow_path *flow_path_at(const struct packet *p)
+{
+	struct flow_key key = flow_key_of(p);
 	struct flow_path *path = bpf_map_lookup_elem(&flow_paths, &key);
 
 	return path && path->until > bpf_ktime_get_coarse_ns() ? path : 0;

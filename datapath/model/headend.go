@@ -3,6 +3,7 @@ package model
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
@@ -31,13 +32,19 @@ type Headend struct {
 	// NextHop asks routing for the way to dst, as for an [Edge].
 	NextHop func(dst netip.Addr, choice uint8) NextHop
 
+	// Clock is monotonic, for pauses of flows that chose of a group.
+	Clock func() time.Duration
+
 	numbers, turns map[uint32]uint64 // by policy
+	groups         map[netip.Prefix]*Group
+	choices        map[flow.Tuple]choice
+	begun          map[netip.Addr]uint32 // flows since the last group was set, by first segment
 }
 
 // Steering is what a head-end makes of a frame.
 type Steering struct {
 	Entry  int    // of the table; -1: no rule chooses the packet
-	Flow   bool   // it took the list of its flow, and no rule was asked
+	Flow   bool   // it took a list of its flow, and no rule was asked
 	Hash   uint64 // of the flow
 	Number uint64 // of the packet, if a list that it takes has numbers
 	Lists  []int  // which of the entry's lists it takes
@@ -57,13 +64,16 @@ func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steerin
 		return Steering{Entry: -1, Results: []Result{r.pass(data)}}
 	}
 	r.Flow = p.tuple()
-	if header, ok := h.Flows[r.Flow]; ok {
-		s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp,
-			entry:  &srpolicy.Entry{Action: srpolicy.Path, Lists: []srpolicy.Header{header}},
-			result: r}
-		out := s.act(Steering{Entry: -1, Flow: true})
-		out.Lists = nil // no policy's
-		return out
+	s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp,
+		result: r}
+	header, own := h.Flows[r.Flow]
+	if group := h.groupOf(p.dst); own || group != nil {
+		return s.ofFlow(func() srpolicy.Header {
+			if own {
+				return header
+			}
+			return h.choose(group, p, r.Flow)
+		})
 	}
 	entry, ok := h.Table.Find(srpolicy.Packet{
 		Source: p.src, Destination: p.dst, Protocol: p.protocol, DSCP: p.trafficClass >> 2,
@@ -72,8 +82,7 @@ func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steerin
 	if !ok {
 		return Steering{Entry: -1, Results: []Result{r.pass(data)}}
 	}
-	s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp,
-		entry: &h.Table[entry], result: r}
+	s.entry = &h.Table[entry]
 	return s.act(Steering{Entry: entry})
 }
 
@@ -143,14 +152,34 @@ func (s *steered) length() int { return s.packet.end - s.packet.start }
 // the kernel.
 func (s *steered) isHop() bool { return s.ingress != s.Loop }
 
-func (s *steered) act(out Steering) Steering {
-	if s.packet.problem == ReasonIPOptions {
-		out.Results = []Result{s.result.drop(ReasonIPOptions)}
+// ofFlow sends the packet along the list of its flow, which is asked for if none refuses it.
+func (s *steered) ofFlow(list func() srpolicy.Header) Steering {
+	out := Steering{Entry: -1, Flow: true}
+	if s.refused(&out) {
 		return out
 	}
-	if s.isHop() && s.packet.hops() <= 1 {
+	s.entry = &srpolicy.Entry{Action: srpolicy.Path, Lists: []srpolicy.Header{list()}}
+	out = s.act(out)
+	out.Lists = nil // no policy's
+	return out
+}
+
+// refused tells whether no list is for the packet, and says what becomes of it.
+func (s *steered) refused(out *Steering) bool {
+	switch {
+	case s.packet.problem == ReasonIPOptions:
+		out.Results = []Result{s.result.drop(ReasonIPOptions)}
+	case s.isHop() && s.packet.hops() <= 1:
 		s.result.Reason = ReasonHopLimit // the kernel answers
 		out.Results = []Result{s.result.pass(s.packet.data)}
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *steered) act(out Steering) Steering {
+	if s.refused(&out) {
 		return out
 	}
 	if s.entry.MTU != 0 && s.length() > int(s.entry.MTU) {

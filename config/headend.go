@@ -26,6 +26,9 @@ type Headend struct {
 	Policies []SRPolicy `key:"policies" omit:"zero" item:"policy %s"`
 	// how many flows can have paths of their own, in front of the rules; 0: none
 	Flows int `key:"flows" omit:"zero" range:"64 16777216" zero:"for none"`
+	// how many flows remember the path that they chose when they began, of those to which a
+	// controller gave weights; 0: rules and routes spread flows
+	Spread int `key:"spread" omit:"zero" range:"64 16777216" zero:"for none"`
 	// nil: none sets paths of flows but the API
 	Southbound *Southbound `key:"southbound" change:"whole"`
 	// the first that matches decides

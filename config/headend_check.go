@@ -44,6 +44,10 @@ func (c *checker) headend(h *Headend) {
 	c.count("headend.policies", "policies", len(h.Policies), MaxPolicies)
 	c.count("headend.rules", "rules", len(h.Rules), MaxRules)
 	c.southbound(h.Southbound, h.Flows)
+	if h.Spread > 0 && h.Southbound == nil {
+		c.invalid("headend.spread", "no controller gives weights to paths here",
+			"add headend.southbound, or delete spread", "headend.southbound")
+	}
 	policies, identities, flows := unique[string]{}, unique[identity]{}, unique[int]{}
 	for i, p := range h.Policies {
 		where := fmt.Sprintf("headend.policies[%d]", i)

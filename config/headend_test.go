@@ -25,6 +25,7 @@ func drawHeadend(t *rapid.T) *config.Headend {
 	}
 	if rapid.Bool().Draw(t, "southbound") {
 		h.Flows = rapid.IntRange(64, 1<<24).Draw(t, "flows")
+		h.Spread = pick(t, 0, 64, 65536)
 		h.Southbound = &config.Southbound{
 			Controllers: []string{"[fd00:5e::9]:9478", "controller.example:1"},
 			Router:      pick(t, "", "leaf1"), TokenFile: "/etc/token",

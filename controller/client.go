@@ -33,6 +33,11 @@ func (c *Client) Links(ctx context.Context) ([]Link, error) {
 	return items[Link](ctx, c, "/v1/links", nil)
 }
 
+// Groups returns the paths of which flows that begin choose at head-ends.
+func (c *Client) Groups(ctx context.Context) ([]Group, error) {
+	return items[Group](ctx, c, "/v1/groups", nil)
+}
+
 // SetLink says that the links from one router to another are up or down, and returns the decisions
 // on flows that were on them.
 func (c *Client) SetLink(ctx context.Context, s LinkState) ([]Decision, error) {

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -83,6 +84,8 @@ type Policy struct {
 	Threshold    float64       `yaml:"threshold"`
 	Chance       float64       `yaml:"chance"`
 	Forget       time.Duration `yaml:"forget"`
+	Groups       time.Duration `yaml:"groups"`
+	Flowlet      time.Duration `yaml:"flowlet"`
 }
 
 // hops is the metric by which all links are alike.
@@ -108,6 +111,7 @@ func Parse(text []byte) (*Config, error) {
 			Name string        `yaml:"name"`
 			Tau  time.Duration `yaml:"tau"`
 		} `yaml:"policy"`
+		Routers []Router `yaml:"routers"`
 	}
 	if err := yaml.Unmarshal(text, &first); err != nil {
 		return nil, err
@@ -126,7 +130,8 @@ func Parse(text []byte) (*Config, error) {
 		return nil, fmt.Errorf("policy.tau %v: write the pause from which on sinks report, "+
 			"above 0 and at most %v", first.Policy.Tau, maxTau)
 	}
-	d := reroute.Defaults(kind).Scaled(first.Policy.Tau)
+	d := defaultPolicy(kind, first.Policy.Tau, slices.ContainsFunc(first.Routers,
+		func(r Router) bool { return len(r.Prefixes) > 0 }))
 	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue,
 		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold},
 		Standby:    Standby{Lease: defaultStandbyLease, Etcd: Etcd{Prefix: defaultEtcdPrefix}}}
@@ -136,7 +141,8 @@ func Parse(text []byte) (*Config, error) {
 		Sampling: d.Sampling, Window: d.Window, Faster: d.Faster,
 		Herd: d.Herd, Settle: d.Settle, BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost,
 		Gain: d.Gain, Memory: d.Memory, Expiry: d.Expiry, Unknown: d.Unknown,
-		Threshold: d.Threshold, Chance: d.Chance, Forget: d.Forget}
+		Threshold: d.Threshold, Chance: d.Chance, Forget: d.Forget, Groups: d.Groups,
+		Flowlet: d.Flowlet}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
 		return nil, err
 	}
@@ -144,6 +150,24 @@ func Parse(text []byte) (*Config, error) {
 		c.Policy.Name = kind.String()
 	}
 	return c, c.check()
+}
+
+// Head-ends are told weights once in so many taus, and flows choose again after so many, by
+// policies that switch at pauses, if the file does not say otherwise.
+const groupsPerTau, flowletPerTau = 100, 5
+
+// defaultPolicy is what a file need not say of a policy; spreads: routers have prefixes, to which
+// flows can be spread when they begin.
+func defaultPolicy(p reroute.Policy, tau time.Duration, spreads bool) reroute.Settings {
+	d := reroute.Defaults(p).Scaled(tau)
+	if !spreads || !p.Spreads() {
+		return d
+	}
+	d = d.Spreading(groupsPerTau * tau)
+	if p != reroute.Sextant {
+		d.Flowlet = flowletPerTau * tau
+	}
+	return d
 }
 
 func (c *Config) check() error {
@@ -172,6 +196,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Southbound.check(); err != nil {
+		return err
+	}
+	if err := c.checkSpread(); err != nil {
 		return err
 	}
 	if err := c.Standby.check(c.Southbound); err != nil {
@@ -208,5 +235,5 @@ func (p Policy) settings() (reroute.Settings, error) {
 		Faster: p.Faster, Herd: p.Herd, Settle: p.Settle,
 		BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
 		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
-		Chance: p.Chance, Forget: p.Forget}, err
+		Chance: p.Chance, Forget: p.Forget, Groups: p.Groups, Flowlet: p.Flowlet}, err
 }

@@ -54,6 +54,7 @@ type Controller struct {
 	places       *places
 	sink         *sink
 	gifts        *gifts
+	spreading    spreading
 	elephants    *elephants // nil: sources choose no paths
 	applySeconds prometheus.Histogram
 }
@@ -151,6 +152,12 @@ func (c *Controller) run(ctx context.Context) error {
 	defer forgetting.Stop()
 	renewing := time.NewTicker(renewInterval)
 	defer renewing.Stop()
+	var spreading <-chan time.Time
+	if every := c.options.Config.Policy.Groups; every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		spreading = ticker.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -168,6 +175,8 @@ func (c *Controller) run(ctx context.Context) error {
 			f()
 		case <-forgetting.C:
 			c.decider.Forget(c.now())
+		case now := <-spreading:
+			c.spread(now)
 		case now := <-renewing.C:
 			c.renew(now)
 			c.elephants.expire(now)

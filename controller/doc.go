@@ -5,6 +5,7 @@
 //
 //	GET    /v1/status     what runs
 //	GET    /v1/links      links and their weights
+//	GET    /v1/groups     paths of which flows that begin choose at head-ends
 //	GET    /v1/flows      flows that were looked at, and their paths; one of them with
 //	                      ?source, destination and protocol
 //	GET    /v1/reroutes   the last decisions, with their reasons; ?moved=1 those that moved a flow

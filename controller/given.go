@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/southbound"
+	"sextant/agent/southbound/southboundpb"
 	"sextant/agent/tracing"
 	"sextant/packet/flow"
 	"sextant/te/topology"
@@ -55,6 +56,7 @@ type head struct {
 	since     time.Time
 	version   string
 	capacity  uint64
+	groups    uint64 // how many prefixes can have groups
 	followed  bool
 	epoch     uint64 // that it follows
 	applied   uint64 // paths
@@ -150,7 +152,7 @@ func (c *Controller) renew(now time.Time) {
 }
 
 // connected takes a router's session in place of the one that it had. The error says why not.
-func (c *Controller) connected(s *session, version string, capacity uint64) error {
+func (c *Controller) connected(s *session, hello *southboundpb.Hello) error {
 	if _, err := c.names.node(s.router); err != nil {
 		return err
 	}
@@ -161,7 +163,9 @@ func (c *Controller) connected(s *session, version string, capacity uint64) erro
 	} else if h.session != nil {
 		h.session.end(fmt.Errorf("router %s has connected again", s.router))
 	}
-	h.session, h.since, h.version, h.capacity = s, time.Now(), version, capacity
+	h.session, h.since = s, time.Now()
+	h.version, h.capacity, h.groups = hello.GetVersion(), hello.GetCapacity(), hello.GetGroups()
+	c.forgetSpread(s.router)
 	h.followed, h.epoch = false, 0
 	c.options.Log.Info("head-end connected", "router", s.router, "address", s.address)
 	return nil
@@ -195,6 +199,8 @@ func (c *Controller) standing(s *session, followed bool, epoch uint64) {
 	if !begins {
 		return
 	}
+	c.forgetSpread(s.router)
+	c.spread(time.Now())
 	for t, g := range c.gifts.flows {
 		if g.router == s.router && g.state != pathRefused {
 			c.send(t, g)
@@ -298,7 +304,8 @@ func (c *Controller) headEnds() []HeadEnd {
 	list := []HeadEnd{}
 	for router, h := range c.gifts.heads {
 		out := HeadEnd{Router: router, Connected: h.session != nil, Since: h.since,
-			Version: h.version, Capacity: h.capacity, Followed: h.followed, Epoch: h.epoch,
+			Version: h.version, Capacity: h.capacity, Groups: h.groups,
+			Followed: h.followed, Epoch: h.epoch,
 			Applied: h.applied, Refused: h.refused, Adopted: h.adopted, LastError: h.lastError}
 		if h.session != nil {
 			out.Address = h.session.address
@@ -322,6 +329,9 @@ func (c *Controller) headWarnings(heads []HeadEnd) (warnings []string) {
 		case h.Epoch > c.epoch:
 			warnings = append(warnings, fmt.Sprintf("head-end %s follows another controller, of "+
 				"epoch %d; this one has %d, and moves no flow there", h.Router, h.Epoch, c.epoch))
+		case h.Followed && h.Groups == 0 && len(c.spreading.prefixes) > 0:
+			warnings = append(warnings, fmt.Sprintf("head-end %s does not spread flows that "+
+				"begin; give its node file headend.spread", h.Router))
 		case h.LastError != "" && h.Refused > 0:
 			warnings = append(warnings, fmt.Sprintf("head-end %s refused %d paths, the last one "+
 				"because: %s", h.Router, h.Refused, h.LastError))

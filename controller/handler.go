@@ -73,6 +73,12 @@ func (c *Controller) getLinks(r *http.Request) (any, error) {
 	})
 }
 
+func (c *Controller) getGroups(r *http.Request) (any, error) {
+	return inLoop(c, r, func() (api.List[Group], error) {
+		return api.List[Group]{Items: c.groups()}, nil
+	})
+}
+
 func (c *Controller) putLink(r *http.Request) (any, error) {
 	var s LinkState
 	if err := api.ReadJSON(r, &s); err != nil {

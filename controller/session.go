@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type session struct {
 const (
 	helloPatience    = 5 * time.Second
 	flowsPerChange   = 1000
+	groupsPerChange  = 100
 	claimsPerLease   = 3
 	unansweredChange = 64 // with so many of them a head-end gets no more
 	// awayAtOnce is with how many unanswered flows the event loop sends no more itself: they fit
@@ -67,7 +69,7 @@ func (s *southServer) Follow(stream southboundpb.Southbound_FollowServer) error 
 		one.router = h.GetRouter()
 		var err error
 		doErr := s.controller.do(ctx, func() {
-			err = s.controller.connected(one, h.GetVersion(), h.GetCapacity())
+			err = s.controller.connected(one, h)
 		})
 		if err = errors.Join(doErr, err); err != nil {
 			return status.Error(codes.NotFound, err.Error())
@@ -135,6 +137,12 @@ func (s *session) serve(ctx context.Context) error {
 func (s *session) set(p southbound.Path) { s.put(p.Flow, &p) }
 func (s *session) clear(t flow.Tuple)    { s.put(t, nil) }
 
+// setGroup has a prefix's group sent, by the session's goroutine; nil: it loses its group.
+func (s *session) setGroup(prefix netip.Prefix, g *southbound.Group) {
+	s.out.putGroup(prefix, g)
+	s.out.wake()
+}
+
 // put leaves what does not fit to the session's goroutine, which goes on at the next answer.
 func (s *session) put(t flow.Tuple, p *southbound.Path) {
 	s.out.put(t, p)
@@ -144,7 +152,7 @@ func (s *session) put(t flow.Tuple, p *southbound.Path) {
 		return
 	}
 	defer s.sending.Unlock()
-	if _, err := s.sendOne(room); err != nil {
+	if _, err := s.sendOne(room, 0); err != nil {
 		s.end(err)
 	}
 }
@@ -154,16 +162,16 @@ func (s *session) send() error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	for s.unanswered() < unansweredChange {
-		if more, err := s.sendOne(flowsPerChange); !more || err != nil {
+		if more, err := s.sendOne(flowsPerChange, groupsPerChange); !more || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sendOne sends one change of up to so many flows, if any wait.
-func (s *session) sendOne(most int) (sent bool, err error) {
-	change, flows := s.out.take(s.number+1, most)
+// sendOne sends one change of up to so many flows and groups, if any wait.
+func (s *session) sendOne(mostFlows, mostGroups int) (sent bool, err error) {
+	change, flows := s.out.take(s.number+1, mostFlows, mostGroups)
 	if change == nil {
 		return false, nil
 	}
@@ -243,20 +251,39 @@ func (s *session) take(ctx context.Context, message *southboundpb.FromHeadend) e
 		if err != nil {
 			return err
 		}
-		refused := map[flow.Tuple]string{}
-		for _, r := range m.Applied.GetRefused() {
-			t, err := southbound.FlowOf(r.GetFlow())
-			if err != nil {
-				return status.Error(codes.InvalidArgument, err.Error())
-			}
-			refused[t] = r.GetReason()
+		refused, groups, err := refusals(m.Applied.GetRefused())
+		if err != nil {
+			return status.Error(codes.InvalidArgument, err.Error())
 		}
 		s.out.wake() // there may be room for a change that waits
-		return c.do(ctx, func() { c.applied(s, flows, refused) })
+		return c.do(ctx, func() {
+			c.applied(s, flows, refused)
+			c.groupsApplied(s, groups)
+		})
 	case *southboundpb.FromHeadend_Hello:
 		return status.Error(codes.InvalidArgument, "a second hello")
 	}
 	return nil // of a later version
+}
+
+// refusals are why flows have no paths, and prefixes no groups.
+func refusals(all []*southboundpb.Refusal) (flows map[flow.Tuple]string,
+	groups map[netip.Prefix]string, err error) {
+	flows, groups = map[flow.Tuple]string{}, map[netip.Prefix]string{}
+	for _, r := range all {
+		if r.GetPrefix() != nil {
+			// of a prefix that it could not read there is nothing to note but the reason
+			p, _ := southbound.PrefixOf(r.GetPrefix())
+			groups[p] = r.GetReason()
+			continue
+		}
+		t, err := southbound.FlowOf(r.GetFlow())
+		if err != nil {
+			return nil, nil, err
+		}
+		flows[t] = r.GetReason()
+	}
+	return flows, groups, nil
 }
 
 func (s *session) takeHeld(ctx context.Context, held *southboundpb.Held) error {
@@ -268,8 +295,17 @@ func (s *session) takeHeld(ctx context.Context, held *southboundpb.Held) error {
 		}
 		paths = append(paths, p)
 	}
+	var groups []netip.Prefix
+	for i, m := range held.GetGroups() {
+		p, err := southbound.PrefixOf(m)
+		if err != nil {
+			return status.Error(codes.InvalidArgument, fmt.Sprintf("held group %d: %v", i+1, err))
+		}
+		groups = append(groups, p)
+	}
 	c := s.controller
 	return c.do(ctx, func() {
+		c.heldGroups(s, groups)
 		for _, p := range paths {
 			c.held(s, p)
 		}
@@ -280,13 +316,15 @@ func (s *session) takeHeld(ctx context.Context, held *southboundpb.Held) error {
 type outbox struct {
 	news chan struct{}
 
-	mutex sync.Mutex
-	order []flow.Tuple
-	paths map[flow.Tuple]*southbound.Path // nil: it is to be cleared
+	mutex  sync.Mutex
+	order  []flow.Tuple
+	paths  map[flow.Tuple]*southbound.Path    // nil: it is to be cleared
+	groups map[netip.Prefix]*southbound.Group // likewise
 }
 
 func newOutbox() *outbox {
-	return &outbox{news: make(chan struct{}, 1), paths: map[flow.Tuple]*southbound.Path{}}
+	return &outbox{news: make(chan struct{}, 1), paths: map[flow.Tuple]*southbound.Path{},
+		groups: map[netip.Prefix]*southbound.Group{}}
 }
 
 func (o *outbox) put(t flow.Tuple, p *southbound.Path) {
@@ -298,6 +336,27 @@ func (o *outbox) put(t flow.Tuple, p *southbound.Path) {
 	o.paths[t] = p
 }
 
+func (o *outbox) putGroup(prefix netip.Prefix, g *southbound.Group) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.groups[prefix] = g
+}
+
+// takeGroups adds some groups to a change. The outbox is locked.
+func (o *outbox) takeGroups(change *southboundpb.Change, most int) {
+	for prefix, g := range o.groups {
+		if len(change.SetGroups)+len(change.ClearGroups) == most {
+			return
+		}
+		if g != nil {
+			change.SetGroups = append(change.SetGroups, southbound.GroupMessage(*g))
+		} else {
+			change.ClearGroups = append(change.ClearGroups, southbound.PrefixMessage(prefix))
+		}
+		delete(o.groups, prefix)
+	}
+}
+
 func (o *outbox) wake() {
 	select {
 	case o.news <- struct{}{}:
@@ -305,15 +364,17 @@ func (o *outbox) wake() {
 	}
 }
 
-// take is the next change, of up to so many flows, and these; nil: nothing waits.
-func (o *outbox) take(number uint64, most int) (*southboundpb.Change, []flow.Tuple) {
+// take is the next change, of up to so many flows and groups, and these flows; nil: nothing waits.
+func (o *outbox) take(number uint64, mostFlows, mostGroups int) (*southboundpb.Change,
+	[]flow.Tuple) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	n := min(len(o.order), most)
-	if n == 0 {
+	n := min(len(o.order), mostFlows)
+	if n == 0 && min(len(o.groups), mostGroups) == 0 {
 		return nil, nil
 	}
 	change := &southboundpb.Change{Number: number}
+	o.takeGroups(change, mostGroups)
 	flows := make([]flow.Tuple, n)
 	copy(flows, o.order)
 	o.order = o.order[n:]

@@ -54,6 +54,8 @@ type Router struct {
 	Node uint32 `yaml:"node"`
 	// CFLB is its number in role cflb, by which it hashes; 0: not known.
 	CFLB uint32 `yaml:"cflb"`
+	// Prefixes are the destinations behind it, to which head-ends spread flows that begin.
+	Prefixes []netip.Prefix `yaml:"prefixes"`
 }
 
 const (

@@ -30,15 +30,18 @@ func write(t *testing.T, path, text string) {
 
 // fakeHead is a head-end without a kernel.
 type fakeHead struct {
-	mutex  sync.Mutex
-	paths  map[flow.Tuple]southbound.Path
-	sets   int
-	refuse error
-	news   chan struct{}
+	mutex   sync.Mutex
+	paths   map[flow.Tuple]southbound.Path
+	sets    int
+	groups  map[netip.Prefix]southbound.Group
+	weighed int // how often
+	refuse  error
+	news    chan struct{}
 }
 
 func newFakeHead() *fakeHead {
-	return &fakeHead{paths: map[flow.Tuple]southbound.Path{}, news: make(chan struct{}, 1000)}
+	return &fakeHead{paths: map[flow.Tuple]southbound.Path{}, news: make(chan struct{}, 1000),
+		groups: map[netip.Prefix]southbound.Group{}}
 }
 
 func (h *fakeHead) SetPath(_ context.Context, p southbound.Path) error {
@@ -61,13 +64,45 @@ func (h *fakeHead) ClearPath(_ context.Context, t flow.Tuple) error {
 	return nil
 }
 
-func (h *fakeHead) Held(context.Context) (paths []southbound.Path, err error) {
+func (h *fakeHead) SetGroups(_ context.Context, groups []southbound.Group) []error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	failures := make([]error, len(groups))
+	for i, g := range groups {
+		if failures[i] = h.refuse; h.refuse == nil {
+			h.groups[g.Prefix] = g
+			h.weighed++
+		}
+	}
+	return failures
+}
+
+func (h *fakeHead) ClearGroup(_ context.Context, prefix netip.Prefix) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	delete(h.groups, prefix)
+	return nil
+}
+
+func (h *fakeHead) Held(context.Context) (paths []southbound.Path, groups []netip.Prefix,
+	err error) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	for _, p := range h.paths {
 		paths = append(paths, p)
 	}
-	return paths, nil
+	for prefix := range h.groups {
+		groups = append(groups, prefix)
+	}
+	return paths, groups, nil
+}
+
+// group is the group of a prefix, and how often groups were set.
+func (h *fakeHead) group(prefix netip.Prefix) (g southbound.Group, known bool, sets int) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	g, known = h.groups[prefix]
+	return g, known, h.weighed
 }
 
 func (h *fakeHead) segments(t flow.Tuple) []netip.Addr {

@@ -97,7 +97,9 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
 	c.segments, c.places, c.sink.places = next.segments, next.places, next.places
 	c.absent = next.absent
+	c.spreading = next.spreading
 	c.giveAgain()
+	c.spreadAnew()
 	c.options.Log.Info("another topology; weights start again", "nodes", g.Nodes(), "links",
 		g.Edges())
 }
@@ -123,6 +125,9 @@ func (c *Controller) takeGraph() (err error) {
 		return fmt.Errorf("policy: %w", err)
 	}
 	c.down = map[topology.Edge]bool{}
+	if err := c.takePrefixes(config); err != nil {
+		return err
+	}
 	return c.takeFabric(config)
 }
 
@@ -137,6 +142,7 @@ func (c *Controller) setUp(e topology.Edge, up bool) []Decision {
 	c.decider.SetUp(e, up, c.now(), func(d reroute.Decision) {
 		decisions = append(decisions, c.decided(d))
 	})
+	c.spreadAnew()
 	c.options.Log.Info("link", "from", c.graph.Node(c.graph.From(e)).Name, "to",
 		c.graph.Node(c.graph.To(e)).Name, "up", up, "decisions", len(decisions))
 	return decisions

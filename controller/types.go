@@ -66,12 +66,27 @@ type HeadEnd struct {
 	Since     time.Time `json:"since"` // when it connected last
 	Version   string    `json:"version"`
 	Capacity  uint64    `json:"capacity"` // flows that can have paths
+	Groups    uint64    `json:"groups"`   // prefixes to which it can spread flows that begin
 	Followed  bool      `json:"followed"` // it takes paths from this controller
 	Epoch     uint64    `json:"epoch"`    // of the controller that it follows
 	Applied   uint64    `json:"applied"`  // paths that it set, renewals too
 	Refused   uint64    `json:"refused"`
 	Adopted   uint64    `json:"adopted"` // paths that it had from an earlier controller
 	LastError string    `json:"lastError,omitempty"`
+}
+
+// Group is paths between two routers, of which flows that begin choose at the first one.
+type Group struct {
+	From     string         `json:"from"`
+	To       string         `json:"to"`
+	Prefixes []netip.Prefix `json:"prefixes"` // behind the second one
+	Paths    []GroupPath    `json:"paths"`
+}
+
+// GroupPath is a path of a group.
+type GroupPath struct {
+	Path  []string `json:"path"`
+	Share *float64 `json:"share"` // of flows that begin, 0 to 1; null: it is down
 }
 
 // Verdict counts decisions.

@@ -96,7 +96,7 @@ var errNoHeadend = &api.Error{Code: api.Conflict,
 
 // flowPathError says what a head-end without a table of flows is refused by.
 func flowPathError(err error) error {
-	if errors.Is(err, datapath.ErrNoFlowPaths) {
+	if errors.Is(err, datapath.ErrNoFlowPaths) || errors.Is(err, datapath.ErrNoFlowGroups) {
 		return &api.Error{Code: api.Conflict, Message: err.Error()}
 	}
 	return err

@@ -38,6 +38,7 @@ func headendConfig(n *config.Node) datapath.HeadendConfig {
 		Uplinks:  n.Headend.Uplinks,
 		Local:    n.Headend.Local,
 		Flows:    n.Headend.Flows,
+		Spread:   n.Headend.Spread,
 	}
 	for _, i := range n.Headend.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name,
@@ -166,6 +167,9 @@ func (h *Room) Explain(x *explain.Explaining, on string) (err error) {
 	}
 	twin := h.Runs.model(h.Node)
 	if twin.Flows, err = h.Runs.flowHeaders(); err != nil {
+		return err
+	}
+	if err := h.Runs.tellGroups(twin); err != nil {
 		return err
 	}
 	x.Decide = func(e *api.Explanation, frame []byte) (datapath.Explained, error) {

@@ -3,15 +3,16 @@ package headend
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/metrics"
-	"sextant/agent/role"
 	"sextant/agent/southbound"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/packet/flow"
 )
 
@@ -27,7 +28,7 @@ func (h *Room) followControllers() {
 	settings := ""
 	if h.Runs != nil && h.Node.Headend != nil {
 		wanted = h.Node.Headend.Southbound
-		settings = fmt.Sprint(wanted, h.Node.Headend.Flows)
+		settings = fmt.Sprint(wanted, h.Node.Headend.Flows, h.Node.Headend.Spread)
 	}
 	if settings == h.controllers.settings {
 		return
@@ -44,8 +45,8 @@ func (h *Room) followControllers() {
 	h.controllers.follower = southbound.Follow(southbound.Options{
 		Controllers: wanted.Controllers, Router: router, TokenFile: wanted.TokenFile,
 		TLS:     southbound.Files(wanted.TLS),
-		Version: h.Version, Capacity: h.Node.Headend.Flows, Headend: flowTable{h},
-		Log: h.Log})
+		Version: h.Version, Capacity: h.Node.Headend.Flows, Groups: groupCapacity(h.Node.Headend),
+		Headend: flowTable{h}, Log: h.Log})
 }
 
 func (c *controllers) end() {
@@ -102,20 +103,33 @@ func (t flowTable) ClearPath(ctx context.Context, f flow.Tuple) (err error) {
 }
 
 // Held is what southbound.Headend says.
-func (t flowTable) Held(ctx context.Context) ([]southbound.Path, error) {
-	return role.Ask(ctx, &t.headend.Loop, func() (paths []southbound.Path, err error) {
+func (t flowTable) Held(ctx context.Context) (paths []southbound.Path, prefixes []netip.Prefix,
+	err error) {
+	doErr := t.headend.Do(ctx, func() {
 		if t.headend.Runs == nil {
-			return nil, errNoHeadend
+			err = errNoHeadend
+			return
 		}
-		flows, err := t.headend.Runs.Program.Flows()
+		var flows []datapath.FlowPath
+		var groups []datapath.Group
+		if flows, err = t.headend.Runs.Program.Flows(); err != nil {
+			return
+		}
 		for _, f := range flows {
 			if f.Left >= time.Millisecond {
 				paths = append(paths, southbound.Path{Flow: f.Flow, Segments: f.Header.Segments(),
 					Hold: f.Left})
 			}
 		}
-		return paths, err
+		groups, err = t.headend.Runs.Program.Groups()
+		for _, g := range groups {
+			prefixes = append(prefixes, g.Prefix)
+		}
 	})
+	if doErr != nil {
+		return nil, nil, doErr
+	}
+	return paths, prefixes, err
 }
 
 var (

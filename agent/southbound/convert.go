@@ -53,11 +53,34 @@ func FlowOf(m *southboundpb.Flow) (flow.Tuple, error) {
 
 // PathMessage is a path as a message.
 func PathMessage(p Path) *southboundpb.FlowPath {
-	m := &southboundpb.FlowPath{Flow: FlowMessage(p.Flow), HoldMs: uint64(p.Hold.Milliseconds())}
-	for _, s := range p.Segments {
-		m.Segments = append(m.Segments, s.AsSlice())
+	return &southboundpb.FlowPath{Flow: FlowMessage(p.Flow), HoldMs: uint64(p.Hold.Milliseconds()),
+		Segments: segmentOctets(p.Segments)}
+}
+
+func segmentOctets(segments []netip.Addr) (octets [][]byte) {
+	for _, s := range segments {
+		octets = append(octets, s.AsSlice())
 	}
-	return m
+	return octets
+}
+
+func segmentsOf(octets [][]byte) (segments []netip.Addr, err error) {
+	for i, o := range octets {
+		s, ok := netip.AddrFromSlice(o)
+		if !ok || !s.Is6() {
+			return nil, fmt.Errorf("segment %d has %d octets; 16 are wanted", i+1, len(o))
+		}
+		segments = append(segments, s)
+	}
+	return segments, nil
+}
+
+func holdOf(ms uint64) (time.Duration, error) {
+	if ms == 0 || ms > uint64(MaxHold.Milliseconds()) {
+		return 0, fmt.Errorf("hold %d ms: more than 0, and at most %d, are wanted", ms,
+			MaxHold.Milliseconds())
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // PathOf reads a path.
@@ -65,17 +88,9 @@ func PathOf(m *southboundpb.FlowPath) (p Path, err error) {
 	if p.Flow, err = FlowOf(m.GetFlow()); err != nil {
 		return p, err
 	}
-	for i, octets := range m.GetSegments() {
-		s, ok := netip.AddrFromSlice(octets)
-		if !ok || !s.Is6() {
-			return p, fmt.Errorf("segment %d has %d octets; 16 are wanted", i+1, len(octets))
-		}
-		p.Segments = append(p.Segments, s)
+	if p.Segments, err = segmentsOf(m.GetSegments()); err != nil {
+		return p, err
 	}
-	if ms := m.GetHoldMs(); ms == 0 || ms > uint64(MaxHold.Milliseconds()) {
-		return p, fmt.Errorf("hold %d ms: more than 0, and at most %d, are wanted", ms,
-			MaxHold.Milliseconds())
-	}
-	p.Hold = time.Duration(m.GetHoldMs()) * time.Millisecond
-	return p, nil
+	p.Hold, err = holdOf(m.GetHoldMs())
+	return p, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -27,8 +28,13 @@ type Headend interface {
 	SetPath(ctx context.Context, p Path) error
 	// ClearPath leaves a flow to the head-end's rules. It is no error if it is already.
 	ClearPath(ctx context.Context, t flow.Tuple) error
-	// Held returns the paths that flows have.
-	Held(ctx context.Context) ([]Path, error)
+	// SetGroups gives prefixes groups, or other weights. The errors are those of the groups, in
+	// their order; nil: of none.
+	SetGroups(ctx context.Context, groups []Group) []error
+	// ClearGroup leaves flows to a prefix to other groups and rules. It is no error if it has none.
+	ClearGroup(ctx context.Context, prefix netip.Prefix) error
+	// Held returns the paths that flows have, and the prefixes with groups.
+	Held(ctx context.Context) ([]Path, []netip.Prefix, error)
 }
 
 // Options are what a Follower needs.
@@ -39,6 +45,7 @@ type Options struct {
 	TokenFile   string
 	Version     string
 	Capacity    int // how many flows can have paths
+	Groups      int // how many prefixes can have groups
 	Headend     Headend
 	Log         *slog.Logger
 }
@@ -49,7 +56,7 @@ type Link struct {
 	Connected  bool
 	Followed   bool
 	Epoch      uint64 // that it claims; 0: it has not
-	Applied    uint64 // paths set and cleared
+	Applied    uint64 // paths and groups set and cleared
 	Refused    uint64
 	Problem    string // why there is no connection; "": there is, or the first try goes on
 }
@@ -178,7 +185,7 @@ func (f *Follower) follow(ctx context.Context, i int) error {
 		return err
 	}
 	hello := &southboundpb.Hello{Router: f.options.Router, Version: f.options.Version,
-		Capacity: uint64(f.options.Capacity)}
+		Capacity: uint64(f.options.Capacity), Groups: uint64(f.options.Groups)}
 	err = stream.Send(&southboundpb.FromHeadend{
 		Message: &southboundpb.FromHeadend_Hello{Hello: hello}})
 	if err != nil && !errors.Is(err, io.EOF) { // EOF: Recv says why
@@ -249,18 +256,29 @@ func (s *session) claim(ctx context.Context, c *southboundpb.Claim) error {
 }
 
 func (s *session) tellHeld(ctx context.Context) error {
-	paths, err := s.options.Headend.Held(ctx)
+	paths, groups, err := s.options.Headend.Held(ctx)
 	if err != nil {
 		return fmt.Errorf("read the paths that flows have: %w", err)
+	}
+	send := func(held *southboundpb.Held) error {
+		return s.stream.Send(&southboundpb.FromHeadend{
+			Message: &southboundpb.FromHeadend_Held{Held: held}})
 	}
 	for some := range slices.Chunk(paths, heldPerMessage) {
 		held := &southboundpb.Held{}
 		for _, p := range some {
 			held.Paths = append(held.Paths, PathMessage(p))
 		}
-		err := s.stream.Send(&southboundpb.FromHeadend{
-			Message: &southboundpb.FromHeadend_Held{Held: held}})
-		if err != nil {
+		if err := send(held); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(groups, heldPerMessage) {
+		held := &southboundpb.Held{}
+		for _, p := range some {
+			held.Groups = append(held.Groups, PrefixMessage(p))
+		}
+		if err := send(held); err != nil {
 			return err
 		}
 	}
@@ -287,9 +305,11 @@ func (s *session) change(ctx context.Context, c *southboundpb.Change) error {
 			refuse(m, reason)
 		}
 	}
+	applied.Refused = append(applied.Refused, s.changeGroups(ctx, c, obstacle)...)
 	s.note(s.link, func(l *Link) {
 		l.Refused += uint64(len(applied.Refused))
-		l.Applied += uint64(len(c.GetSet()) + len(c.GetClear()) - len(applied.Refused))
+		l.Applied += uint64(len(c.GetSet()) + len(c.GetClear()) + len(c.GetSetGroups()) +
+			len(c.GetClearGroups()) - len(applied.Refused))
 	})
 	return s.stream.Send(&southboundpb.FromHeadend{
 		Message: &southboundpb.FromHeadend_Applied{Applied: applied}})
@@ -311,15 +331,22 @@ func (s *session) set(ctx context.Context, m *southboundpb.FlowPath, obstacle st
 		return obstacle
 	}
 	p, err := PathOf(m)
-	if err == nil && p.Hold < s.lease {
-		err = fmt.Errorf("the flow would have its path for %v, and no other controller is "+
-			"followed before the lease of %v is over; have the controller hold paths for longer",
-			p.Hold, s.lease)
+	if err == nil {
+		err = s.outlasts(p.Hold)
 	}
 	if err == nil {
 		err = s.options.Headend.SetPath(ctx, p)
 	}
 	return text(err)
+}
+
+// outlasts is what is wrong with a time for which something is held.
+func (s *session) outlasts(hold time.Duration) error {
+	if hold >= s.lease {
+		return nil
+	}
+	return fmt.Errorf("it would last for %v, and no other controller is followed before the lease "+
+		"of %v is over; have the controller hold paths for longer", hold, s.lease)
 }
 
 func (s *session) clear(ctx context.Context, m *southboundpb.Flow, obstacle string) string {

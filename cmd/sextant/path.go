@@ -19,9 +19,9 @@ func (a *app) pathCommand() *cobra.Command {
 		seeAlso("sextant service"),
 		slices.Concat(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(),
 			a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathDiversity()),
-			controllerFlag(a.pathFlows(), a.pathLinks(), a.pathReroutes(), a.pathPin(),
-				a.pathUnpin(), a.pathPorts(), a.pathRecover(), a.pathBest(), a.pathPlace(),
-				a.pathPlaced(), a.pathRelease(), a.pathMPTCP()),
+			controllerFlag(a.pathFlows(), a.pathLinks(), a.pathGroups(), a.pathReroutes(),
+				a.pathPin(), a.pathUnpin(), a.pathPorts(), a.pathRecover(), a.pathBest(),
+				a.pathPlace(), a.pathPlaced(), a.pathRelease(), a.pathMPTCP()),
 			[]*cobra.Command{a.pathMatrix(), a.pathAssign(),
 				a.pathEncode(), a.pathDecode(), a.pathNextHops(), a.pathProbe(),
 				a.pathRun()})...)

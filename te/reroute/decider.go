@@ -205,7 +205,8 @@ func (d *Decider) asks(r *Report) bool {
 		}
 	case Clove:
 	default:
-		return r.Pause
+		// Head-ends choose again by themselves, if they were given weights.
+		return r.Pause && d.settings.Groups == 0
 	}
 	for _, q := range r.Queues {
 		if q.Occupancy > d.settings.Threshold {

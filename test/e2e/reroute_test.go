@@ -166,6 +166,13 @@ type upload struct {
 // come.
 func (f *fabric) uploads(count int) (all []*upload, octets *atomic.Int64, end func()) {
 	f.t.Helper()
+	return f.pausing(count, func(int64) {})
+}
+
+// pausing is uploads, of which each calls with how much it has sent before it goes on.
+func (f *fabric) pausing(count int, pause func(sent int64)) (all []*upload, octets *atomic.Int64,
+	end func()) {
+	f.t.Helper()
 	var listener net.Listener
 	inside(f.t, f.lab, "hostb", func() (err error) {
 		listener, err = net.Listen("tcp", "[2001:db8:b::1]:5001")
@@ -185,7 +192,7 @@ func (f *fabric) uploads(count int) (all []*upload, octets *atomic.Int64, end fu
 			Source:      out.LocalAddr().(*net.TCPAddr).AddrPort(),
 			Destination: out.RemoteAddr().(*net.TCPAddr).AddrPort()}}
 		all = append(all, x)
-		running.Go(func() { x.send(out, uint64(i), over) })
+		running.Go(func() { x.send(out, uint64(i), over, pause) })
 		running.Go(func() { x.receive(in) })
 	}
 	return all, octets, func() {
@@ -195,15 +202,16 @@ func (f *fabric) uploads(count int) (all []*upload, octets *atomic.Int64, end fu
 	}
 }
 
-func (x *upload) send(c net.Conn, seed uint64, over chan struct{}) {
+func (x *upload) send(c net.Conn, seed uint64, over chan struct{}, pause func(sent int64)) {
 	defer c.Close()
 	random, block := rand.NewChaCha8([32]byte{byte(seed)}), make([]byte, 16<<10)
-	for {
+	for sent := int64(0); ; sent += int64(len(block)) {
 		select {
 		case <-over:
 			return
 		default:
 		}
+		pause(sent)
 		_, _ = random.Read(block) // never fails
 		if _, err := c.Write(block); err != nil {
 			x.failure = err

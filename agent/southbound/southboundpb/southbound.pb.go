@@ -227,6 +227,7 @@ type Hello struct {
 	Router        string                 `protobuf:"bytes,1,opt,name=router,proto3" json:"router,omitempty"`      // its name in the controller's topology
 	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`    // of its program, for people
 	Capacity      uint64                 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"` // how many flows can have paths of their own
+	Groups        uint64                 `protobuf:"varint,4,opt,name=groups,proto3" json:"groups,omitempty"`     // how many prefixes can have groups; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -278,6 +279,13 @@ func (x *Hello) GetVersion() string {
 func (x *Hello) GetCapacity() uint64 {
 	if x != nil {
 		return x.Capacity
+	}
+	return 0
+}
+
+func (x *Hello) GetGroups() uint64 {
+	if x != nil {
+		return x.Groups
 	}
 	return 0
 }
@@ -526,20 +534,198 @@ func (x *FlowPath) GetHoldMs() uint64 {
 	return 0
 }
 
-// Change is a number of paths that flows get or lose. Each is made in one step; all of them are
-// not.
+// Prefix is of destinations. Its address has 4 or 16 octets; bits behind its length are 0.
+type Prefix struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Address       []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Bits          uint32                 `protobuf:"varint,2,opt,name=bits,proto3" json:"bits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prefix) Reset() {
+	*x = Prefix{}
+	mi := &file_southbound_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prefix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prefix) ProtoMessage() {}
+
+func (x *Prefix) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prefix.ProtoReflect.Descriptor instead.
+func (*Prefix) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Prefix) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Prefix) GetBits() uint32 {
+	if x != nil {
+		return x.Bits
+	}
+	return 0
+}
+
+// WeighedPath is a path of a group.
+type WeighedPath struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Segments      [][]byte               `protobuf:"bytes,1,rep,name=segments,proto3" json:"segments,omitempty"` // SIDs of 16 octets, in the order of travel
+	Weight        uint32                 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`    // relative to the others; 0: it is down
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WeighedPath) Reset() {
+	*x = WeighedPath{}
+	mi := &file_southbound_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WeighedPath) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WeighedPath) ProtoMessage() {}
+
+func (x *WeighedPath) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WeighedPath.ProtoReflect.Descriptor instead.
+func (*WeighedPath) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WeighedPath) GetSegments() [][]byte {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
+func (x *WeighedPath) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+// Group is the paths to a prefix of which a flow that begins chooses one by weight. It keeps it
+// while the group has the path, and the path is up, whatever weights come later.
+type Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        *Prefix                `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Paths         []*WeighedPath         `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	HoldMs        uint64                 `protobuf:"varint,3,opt,name=hold_ms,json=holdMs,proto3" json:"hold_ms,omitempty"`          // for how long the group is used
+	FlowletUs     uint64                 `protobuf:"varint,4,opt,name=flowlet_us,json=flowletUs,proto3" json:"flowlet_us,omitempty"` // after a pause of a flow above this it chooses again; 0: it does not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_southbound_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Group) GetPrefix() *Prefix {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *Group) GetPaths() []*WeighedPath {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *Group) GetHoldMs() uint64 {
+	if x != nil {
+		return x.HoldMs
+	}
+	return 0
+}
+
+func (x *Group) GetFlowletUs() uint64 {
+	if x != nil {
+		return x.FlowletUs
+	}
+	return 0
+}
+
+// Change is a number of paths that flows get or lose, and of groups that prefixes do. Each is made
+// in one step; all of them are not.
 type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // ascending in a stream
 	Set           []*FlowPath            `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty"`
 	Clear         []*Flow                `protobuf:"bytes,3,rep,name=clear,proto3" json:"clear,omitempty"`
+	SetGroups     []*Group               `protobuf:"bytes,4,rep,name=set_groups,json=setGroups,proto3" json:"set_groups,omitempty"`
+	ClearGroups   []*Prefix              `protobuf:"bytes,5,rep,name=clear_groups,json=clearGroups,proto3" json:"clear_groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_southbound_proto_msgTypes[7]
+	mi := &file_southbound_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +737,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[7]
+	mi := &file_southbound_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +750,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{7}
+	return file_southbound_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Change) GetNumber() uint64 {
@@ -588,6 +774,20 @@ func (x *Change) GetClear() []*Flow {
 	return nil
 }
 
+func (x *Change) GetSetGroups() []*Group {
+	if x != nil {
+		return x.SetGroups
+	}
+	return nil
+}
+
+func (x *Change) GetClearGroups() []*Prefix {
+	if x != nil {
+		return x.ClearGroups
+	}
+	return nil
+}
+
 // Applied answers a change. What is not among the refused is in force.
 type Applied struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -599,7 +799,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_southbound_proto_msgTypes[8]
+	mi := &file_southbound_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +811,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[8]
+	mi := &file_southbound_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +824,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{8}
+	return file_southbound_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Applied) GetNumber() uint64 {
@@ -644,15 +844,16 @@ func (x *Applied) GetRefused() []*Refusal {
 // Refusal is a part of a change that is not in force.
 type Refusal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flow          *Flow                  `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Flow          *Flow                  `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`     // what it is about: a flow, or else
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"` // for people
+	Prefix        *Prefix                `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"` // the prefix of a group
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_southbound_proto_msgTypes[9]
+	mi := &file_southbound_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +865,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[9]
+	mi := &file_southbound_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +878,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{9}
+	return file_southbound_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Refusal) GetFlow() *Flow {
@@ -694,17 +895,25 @@ func (x *Refusal) GetReason() string {
 	return ""
 }
 
-// Held is some of the paths that a head-end has.
+func (x *Refusal) GetPrefix() *Prefix {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+// Held is some of the paths that a head-end has, and of the prefixes with groups.
 type Held struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Paths         []*FlowPath            `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	Groups        []*Prefix              `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +925,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,12 +938,19 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{10}
+	return file_southbound_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Held) GetPaths() []*FlowPath {
 	if x != nil {
 		return x.Paths
+	}
+	return nil
+}
+
+func (x *Held) GetGroups() []*Prefix {
+	if x != nil {
+		return x.Groups
 	}
 	return nil
 }
@@ -753,11 +969,12 @@ const file_southbound_proto_rawDesc = "" +
 	"\x0eFromController\x124\n" +
 	"\x05claim\x18\x01 \x01(\v2\x1c.sextant.southbound.v1.ClaimH\x00R\x05claim\x127\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.sextant.southbound.v1.ChangeH\x00R\x06changeB\t\n" +
-	"\amessage\"U\n" +
+	"\amessage\"m\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
-	"\bcapacity\x18\x03 \x01(\x04R\bcapacity\"8\n" +
+	"\bcapacity\x18\x03 \x01(\x04R\bcapacity\x12\x16\n" +
+	"\x06groups\x18\x04 \x01(\x04R\x06groups\"8\n" +
 	"\x05Claim\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\"<\n" +
@@ -774,19 +991,36 @@ const file_southbound_proto_rawDesc = "" +
 	"\bFlowPath\x12/\n" +
 	"\x04flow\x18\x01 \x01(\v2\x1b.sextant.southbound.v1.FlowR\x04flow\x12\x1a\n" +
 	"\bsegments\x18\x02 \x03(\fR\bsegments\x12\x17\n" +
-	"\ahold_ms\x18\x03 \x01(\x04R\x06holdMs\"\x86\x01\n" +
+	"\ahold_ms\x18\x03 \x01(\x04R\x06holdMs\"6\n" +
+	"\x06Prefix\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
+	"\x04bits\x18\x02 \x01(\rR\x04bits\"A\n" +
+	"\vWeighedPath\x12\x1a\n" +
+	"\bsegments\x18\x01 \x03(\fR\bsegments\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\rR\x06weight\"\xb0\x01\n" +
+	"\x05Group\x125\n" +
+	"\x06prefix\x18\x01 \x01(\v2\x1d.sextant.southbound.v1.PrefixR\x06prefix\x128\n" +
+	"\x05paths\x18\x02 \x03(\v2\".sextant.southbound.v1.WeighedPathR\x05paths\x12\x17\n" +
+	"\ahold_ms\x18\x03 \x01(\x04R\x06holdMs\x12\x1d\n" +
+	"\n" +
+	"flowlet_us\x18\x04 \x01(\x04R\tflowletUs\"\x85\x02\n" +
 	"\x06Change\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x121\n" +
 	"\x03set\x18\x02 \x03(\v2\x1f.sextant.southbound.v1.FlowPathR\x03set\x121\n" +
-	"\x05clear\x18\x03 \x03(\v2\x1b.sextant.southbound.v1.FlowR\x05clear\"[\n" +
+	"\x05clear\x18\x03 \x03(\v2\x1b.sextant.southbound.v1.FlowR\x05clear\x12;\n" +
+	"\n" +
+	"set_groups\x18\x04 \x03(\v2\x1c.sextant.southbound.v1.GroupR\tsetGroups\x12@\n" +
+	"\fclear_groups\x18\x05 \x03(\v2\x1d.sextant.southbound.v1.PrefixR\vclearGroups\"[\n" +
 	"\aApplied\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x128\n" +
-	"\arefused\x18\x02 \x03(\v2\x1e.sextant.southbound.v1.RefusalR\arefused\"R\n" +
+	"\arefused\x18\x02 \x03(\v2\x1e.sextant.southbound.v1.RefusalR\arefused\"\x89\x01\n" +
 	"\aRefusal\x12/\n" +
 	"\x04flow\x18\x01 \x01(\v2\x1b.sextant.southbound.v1.FlowR\x04flow\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"=\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x125\n" +
+	"\x06prefix\x18\x03 \x01(\v2\x1d.sextant.southbound.v1.PrefixR\x06prefix\"t\n" +
 	"\x04Held\x125\n" +
-	"\x05paths\x18\x01 \x03(\v2\x1f.sextant.southbound.v1.FlowPathR\x05paths2e\n" +
+	"\x05paths\x18\x01 \x03(\v2\x1f.sextant.southbound.v1.FlowPathR\x05paths\x125\n" +
+	"\x06groups\x18\x02 \x03(\v2\x1d.sextant.southbound.v1.PrefixR\x06groups2e\n" +
 	"\n" +
 	"Southbound\x12W\n" +
 	"\x06Follow\x12\".sextant.southbound.v1.FromHeadend\x1a%.sextant.southbound.v1.FromController(\x010\x01B'Z%sextant/agent/southbound/southboundpbb\x06proto3"
@@ -803,7 +1037,7 @@ func file_southbound_proto_rawDescGZIP() []byte {
 	return file_southbound_proto_rawDescData
 }
 
-var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_southbound_proto_goTypes = []any{
 	(*FromHeadend)(nil),    // 0: sextant.southbound.v1.FromHeadend
 	(*FromController)(nil), // 1: sextant.southbound.v1.FromController
@@ -812,31 +1046,40 @@ var file_southbound_proto_goTypes = []any{
 	(*Standing)(nil),       // 4: sextant.southbound.v1.Standing
 	(*Flow)(nil),           // 5: sextant.southbound.v1.Flow
 	(*FlowPath)(nil),       // 6: sextant.southbound.v1.FlowPath
-	(*Change)(nil),         // 7: sextant.southbound.v1.Change
-	(*Applied)(nil),        // 8: sextant.southbound.v1.Applied
-	(*Refusal)(nil),        // 9: sextant.southbound.v1.Refusal
-	(*Held)(nil),           // 10: sextant.southbound.v1.Held
+	(*Prefix)(nil),         // 7: sextant.southbound.v1.Prefix
+	(*WeighedPath)(nil),    // 8: sextant.southbound.v1.WeighedPath
+	(*Group)(nil),          // 9: sextant.southbound.v1.Group
+	(*Change)(nil),         // 10: sextant.southbound.v1.Change
+	(*Applied)(nil),        // 11: sextant.southbound.v1.Applied
+	(*Refusal)(nil),        // 12: sextant.southbound.v1.Refusal
+	(*Held)(nil),           // 13: sextant.southbound.v1.Held
 }
 var file_southbound_proto_depIdxs = []int32{
 	2,  // 0: sextant.southbound.v1.FromHeadend.hello:type_name -> sextant.southbound.v1.Hello
 	4,  // 1: sextant.southbound.v1.FromHeadend.standing:type_name -> sextant.southbound.v1.Standing
-	8,  // 2: sextant.southbound.v1.FromHeadend.applied:type_name -> sextant.southbound.v1.Applied
-	10, // 3: sextant.southbound.v1.FromHeadend.held:type_name -> sextant.southbound.v1.Held
+	11, // 2: sextant.southbound.v1.FromHeadend.applied:type_name -> sextant.southbound.v1.Applied
+	13, // 3: sextant.southbound.v1.FromHeadend.held:type_name -> sextant.southbound.v1.Held
 	3,  // 4: sextant.southbound.v1.FromController.claim:type_name -> sextant.southbound.v1.Claim
-	7,  // 5: sextant.southbound.v1.FromController.change:type_name -> sextant.southbound.v1.Change
+	10, // 5: sextant.southbound.v1.FromController.change:type_name -> sextant.southbound.v1.Change
 	5,  // 6: sextant.southbound.v1.FlowPath.flow:type_name -> sextant.southbound.v1.Flow
-	6,  // 7: sextant.southbound.v1.Change.set:type_name -> sextant.southbound.v1.FlowPath
-	5,  // 8: sextant.southbound.v1.Change.clear:type_name -> sextant.southbound.v1.Flow
-	9,  // 9: sextant.southbound.v1.Applied.refused:type_name -> sextant.southbound.v1.Refusal
-	5,  // 10: sextant.southbound.v1.Refusal.flow:type_name -> sextant.southbound.v1.Flow
-	6,  // 11: sextant.southbound.v1.Held.paths:type_name -> sextant.southbound.v1.FlowPath
-	0,  // 12: sextant.southbound.v1.Southbound.Follow:input_type -> sextant.southbound.v1.FromHeadend
-	1,  // 13: sextant.southbound.v1.Southbound.Follow:output_type -> sextant.southbound.v1.FromController
-	13, // [13:14] is the sub-list for method output_type
-	12, // [12:13] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	7,  // 7: sextant.southbound.v1.Group.prefix:type_name -> sextant.southbound.v1.Prefix
+	8,  // 8: sextant.southbound.v1.Group.paths:type_name -> sextant.southbound.v1.WeighedPath
+	6,  // 9: sextant.southbound.v1.Change.set:type_name -> sextant.southbound.v1.FlowPath
+	5,  // 10: sextant.southbound.v1.Change.clear:type_name -> sextant.southbound.v1.Flow
+	9,  // 11: sextant.southbound.v1.Change.set_groups:type_name -> sextant.southbound.v1.Group
+	7,  // 12: sextant.southbound.v1.Change.clear_groups:type_name -> sextant.southbound.v1.Prefix
+	12, // 13: sextant.southbound.v1.Applied.refused:type_name -> sextant.southbound.v1.Refusal
+	5,  // 14: sextant.southbound.v1.Refusal.flow:type_name -> sextant.southbound.v1.Flow
+	7,  // 15: sextant.southbound.v1.Refusal.prefix:type_name -> sextant.southbound.v1.Prefix
+	6,  // 16: sextant.southbound.v1.Held.paths:type_name -> sextant.southbound.v1.FlowPath
+	7,  // 17: sextant.southbound.v1.Held.groups:type_name -> sextant.southbound.v1.Prefix
+	0,  // 18: sextant.southbound.v1.Southbound.Follow:input_type -> sextant.southbound.v1.FromHeadend
+	1,  // 19: sextant.southbound.v1.Southbound.Follow:output_type -> sextant.southbound.v1.FromController
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_southbound_proto_init() }
@@ -860,7 +1103,7 @@ func file_southbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_southbound_proto_rawDesc), len(file_southbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sextant/controller"
+)
+
+func (a *app) pathGroups() *cobra.Command {
+	return &cobra.Command{
+		Use: "groups", Short: "Show the paths of which flows that begin choose at head-ends",
+		Long: `Show the groups of paths that the controller has given head-ends: flows to prefixes behind another router
+choose one of its paths when they begin, by weight. Its share is the part of these flows that takes it; "down" are
+paths over links that are down. There are groups if the controller's file has prefixes of routers, and the head-end's
+node file has headend.spread.`,
+		Example:     "  sextant path groups -o wide",
+		Annotations: seeAlso("sextant path links", "sextant controller status"),
+		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			groups, err := a.controller(cmd).Groups(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(groupsView(groups))
+		},
+	}
+}
+
+func groupsView(groups []controller.Group) view {
+	t := table{columns: []string{"FROM", "TO", "SHARE", "PATH"}, wide: []string{"PREFIXES"}}
+	v := view{value: flowsResult[controller.Group]{groups}}
+	for _, g := range groups {
+		var prefixes []string
+		for _, p := range g.Prefixes {
+			prefixes = append(prefixes, p.String())
+		}
+		for _, p := range g.Paths {
+			share := "down"
+			if p.Share != nil {
+				share = fmt.Sprintf("%.1f %%", 100**p.Share)
+			}
+			t.rows = append(t.rows, []string{g.From, g.To, share, strings.Join(p.Path, " "),
+				strings.Join(prefixes, " ")})
+		}
+		v.names = append(v.names, g.From+">"+g.To)
+	}
+	v.tables = tables{t}
+	return v
+}

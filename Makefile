@@ -75,7 +75,7 @@ house: ## The rules of the house: who imports whom, sizes, documentation, nothin
 
 generate: ## Compile bpf/ and write the objects and their Go into datapath/
 	@scripts/deps.sh go generate
-	go generate ./datapath/...
+	@scripts/check-generate.sh --write
 
 web: ## Build the console in agent/web/bundle from agent/web/src; needs Node 20, and fetches esbuild and preact
 	cd agent/web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs

@@ -116,7 +116,7 @@ static __always_inline void port_replace(struct __sk_buff *skb, const struct pac
 
 /* Remembers which port a client asks of those that lead to one socket. */
 static __always_inline void asked_note(const struct packet *p, const struct target_key *key,
-				  const struct target *target)
+				       const struct target *target)
 {
 	struct asked_key asked = { .client = p->flow.source, .port = p->flow.ports };
 	__be16 port = key->port;
@@ -128,7 +128,7 @@ static __always_inline void asked_note(const struct packet *p, const struct targ
 
 /* The port from which a client expects the answer of a socket. */
 static __always_inline __be16 asked_port(const struct packet *p, const struct target_key *socket,
-				    const struct target_source *source)
+					 const struct target_source *source)
 {
 	struct asked_key asked = { .client = p->flow.destination, .port = p->flow.ports >> 16 };
 	__be16 *port = NULL;

@@ -9,11 +9,6 @@ import (
 
 const title = "Sextant controller"
 
-// OpenAPI describes the API (OpenAPI 3.1), by the table from which it is served.
-func OpenAPI() map[string]any {
-	return api.Describe(title, (&Controller{}).operations(http.NotFound))
-}
-
 // operations are all paths of the API.
 func (c *Controller) operations(metrics http.HandlerFunc) []api.Operation {
 	return slices.Concat(c.flowOperations(), c.pathOperations(), []api.Operation{

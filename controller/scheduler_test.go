@@ -145,8 +145,9 @@ func TestSchedulerByGRPC(t *testing.T) {
 		q    *schedulerpb.PathQuestion
 		want codes.Code
 	}{
-		"no flow":    {&schedulerpb.PathQuestion{}, codes.NotFound},
-		"no address": {&schedulerpb.PathQuestion{Flow: &schedulerpb.Flow{Source: "x"}}, invalidCall},
+		"no flow": {&schedulerpb.PathQuestion{}, codes.NotFound},
+		"no address": {&schedulerpb.PathQuestion{Flow: &schedulerpb.Flow{Source: "x"}},
+			invalidCall},
 		"no router": {&schedulerpb.PathQuestion{Flow: flow, Path: []string{"leaf0", "moon"}},
 			codes.NotFound},
 		"no objective": {&schedulerpb.PathQuestion{Flow: flow, By: "luck"}, invalidCall},

@@ -16,9 +16,6 @@ import (
 // object is one of JSON.
 type object map[string]any
 
-// OpenAPI describes the API of agents.
-func OpenAPI() map[string]any { return Describe(title, endpoints(handler{})) }
-
 const (
 	title      = "Sextant agent"
 	apiVersion = "1"

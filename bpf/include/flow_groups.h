@@ -114,8 +114,8 @@ static __always_inline __u32 *way_of(struct ways_begun *begun, const struct flow
 
 /* Whether a flow paused for so long that its packets can't overtake those before. When its last
  * packet came is not known if its group had no flowlet time then. */
-static __always_inline bool flowlet_ends(const struct flow_group *group,
-					 struct flow_choice *choice, __u64 now)
+static __always_inline bool flowlet_ends(const struct flow_group *group, struct flow_choice *choice,
+					 __u64 now)
 {
 	__s64 pause = choice->last ? now - choice->last : 0;
 

@@ -49,7 +49,7 @@ Prequal, NSDI 2024). Behind a policy, /D is the number of candidates, as in aver
 dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of
 them accepted.
 
-Servers of unequal speed, of which nobody is told, have --speeds: 1,0.5 makes every other one
+Servers of unequal speed, of which no balancer is told, have --speeds: 1,0.5 makes every other one
 half as fast. With --stall each server stands still for that long from time to time, or runs at
 --stall-speed; its kernel goes on, and takes or refuses connections.
 

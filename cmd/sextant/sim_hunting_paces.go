@@ -16,8 +16,8 @@ func (o huntingOptions) checkSpeeds() error {
 		return usageErrorf("--speeds must be above 0")
 	}
 	if o.stall < 0 || o.stallEvery <= 0 || !(o.stallSpeed >= 0) {
-		return usageErrorf("--stall and --stall-speed must not be negative, --stall-every must be " +
-			"above 0")
+		return usageErrorf("--stall and --stall-speed must not be negative, --stall-every must " +
+			"be above 0")
 	}
 	return nil
 }

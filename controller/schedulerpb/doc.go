@@ -1,3 +1,3 @@
-// Package schedulerpb is made of scheduler.proto: how hosts ask a controller for paths. TestGenerated
-// of package agent/southbound makes it anew, and compares.
+// Package schedulerpb is made of scheduler.proto: how hosts ask a controller for paths.
+// TestGenerated of package agent/southbound makes it anew, and compares.
 package schedulerpb

@@ -104,12 +104,12 @@ type FlowletSent struct {
 
 // flowletPacket is what a packet tells.
 type flowletPacket struct {
-	ends                    FlowletEnds
-	payload, length         int // offset; of the IP packet
-	sequence, acknowledges  uint32
-	class, flags            uint8
-	tcp, isolated, ipv4     bool // isolated: a fragment, or too short for its ports
-	transport, outerHeaders int
+	ends                   FlowletEnds
+	payload, length        int // offset; of the IP packet
+	sequence, acknowledges uint32
+	class, flags           uint8
+	tcp, isolated, ipv4    bool // isolated: a fragment, or too short for its ports
+	transport              int
 }
 
 // read parses an IP packet at an offset.
@@ -176,12 +176,12 @@ func flowletRead(frame []byte, arrives bool) (p flowletPacket, ok bool) {
 }
 
 // group is the one whose destinations are the longest prefix of an address; nil: none.
-func (f *Flowlets) group(to netip.Addr) (found *FlowletGroup) {
+func (m *Flowlets) group(to netip.Addr) (found *FlowletGroup) {
 	longest := -1
-	for i := range f.Groups {
-		for _, prefix := range f.Groups[i].Destinations {
+	for i := range m.Groups {
+		for _, prefix := range m.Groups[i].Destinations {
 			if prefix.Contains(to) && prefix.Bits() > longest {
-				found, longest = &f.Groups[i], prefix.Bits()
+				found, longest = &m.Groups[i], prefix.Bits()
 			}
 		}
 	}
@@ -206,15 +206,15 @@ func (m *FlowletMeasure) count(octets int64, now uint64) {
 	m.Octets, m.At = max(int64(m.underWay(now))+octets, 0), now
 }
 
-func (f *Flowlets) delay(p FlowletPath, now uint64) uint64 {
-	m := f.Measures[p.SID]
+func (m *Flowlets) delay(p FlowletPath, now uint64) uint64 {
+	measure := m.Measures[p.SID]
 	if p.Delay != 0 {
 		return uint64(p.Delay)
 	}
-	if passedSince(m.Measured, now) > flowletAge {
+	if passedSince(measure.Measured, now) > flowletAge {
 		return 0
 	}
-	return m.RoundTrip
+	return measure.RoundTrip
 }
 
 func (m *FlowletMeasure) patience() uint64 {
@@ -223,30 +223,30 @@ func (m *FlowletMeasure) patience() uint64 {
 
 // broken says whether a path is taken for broken; one packet that is acknowledged may try it after
 // a while.
-func (f *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
-	m := f.Measures[p.SID]
-	if p.Down || m.Silent == 0 || m.RoundTrip == 0 {
+func (m *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
+	measure := m.Measures[p.SID]
+	if p.Down || measure.Silent == 0 || measure.RoundTrip == 0 {
 		return p.Down
 	}
-	silence := passedSince(m.Silent, now)
-	return silence > m.patience() && (!tries || silence < flowletRetry)
+	silence := passedSince(measure.Silent, now)
+	return silence > measure.patience() && (!tries || silence < flowletRetry)
 }
 
 // choose returns the path for a flowlet, another one than the one that the flow leaves if there is
 // one; ok is false if all are down.
-func (f *Flowlets) choose(g *FlowletGroup, hash uint64, left netip.Addr, tries bool,
+func (m *Flowlets) choose(g *FlowletGroup, hash uint64, left netip.Addr, tries bool,
 	now uint64) (best FlowletPath, ok bool) {
 	if len(g.Paths) == 0 {
 		return best, false
 	}
-	if f.Choice == FlowletAtRandom {
+	if m.Choice == FlowletAtRandom {
 		hash = flowletMix(hash ^ now)
 	}
 	first := (hash >> 32) % uint64(len(g.Paths))
 	order := slices.Concat(g.Paths[first:], g.Paths[:first])
 	index := uint32(0)
 	usable := without(order, func(p FlowletPath) bool {
-		return f.broken(p, tries, now) || left.IsValid() && p.SID == left
+		return m.broken(p, tries, now) || left.IsValid() && p.SID == left
 	})
 	if len(usable) > 0 {
 		index = uint32(hash) % uint32(len(usable))
@@ -256,12 +256,12 @@ func (f *Flowlets) choose(g *FlowletGroup, hash uint64, left netip.Addr, tries b
 	if len(usable) == 0 {
 		return best, false
 	}
-	if f.Choice != FlowletByMeasure {
+	if m.Choice != FlowletByMeasure {
 		return usable[index], true
 	}
-	least, _ := f.delays(g, tries, now)
+	least, _ := m.delays(g, tries, now)
 	return slices.MinFunc(usable, func(a, b FlowletPath) int {
-		return cmp.Compare(f.cost(a, least, now), f.cost(b, least, now))
+		return cmp.Compare(m.cost(a, least, now), m.cost(b, least, now))
 	}), true
 }
 
@@ -270,22 +270,22 @@ func without(paths []FlowletPath, not func(FlowletPath) bool) []FlowletPath {
 }
 
 // cost is what a segment would meet: octets under way, times delay, more where segments are lost.
-func (f *Flowlets) cost(p FlowletPath, least, now uint64) uint64 {
-	m, delay := f.Measures[p.SID], f.delay(p, now)
+func (m *Flowlets) cost(p FlowletPath, least, now uint64) uint64 {
+	measure, delay := m.Measures[p.SID], m.delay(p, now)
 	if delay == 0 {
 		delay = least
 	}
 	delay = min(delay>>10+1, 1<<23-1)
-	return (m.underWay(now) + flowletSegment) >> 6 * delay * (256 + uint64(m.Lost>>4))
+	return (measure.underWay(now) + flowletSegment) >> 6 * delay * (256 + uint64(measure.Lost>>4))
 }
 
 // delays are the least that is known of a path that can be used, and the most.
-func (f *Flowlets) delays(g *FlowletGroup, tries bool, now uint64) (least, most uint64) {
+func (m *Flowlets) delays(g *FlowletGroup, tries bool, now uint64) (least, most uint64) {
 	for _, p := range g.Paths {
-		if f.broken(p, tries, now) {
+		if m.broken(p, tries, now) {
 			continue
 		}
-		delay := f.delay(p, now)
+		delay := m.delay(p, now)
 		if delay != 0 && (least == 0 || delay < least) {
 			least = delay
 		}

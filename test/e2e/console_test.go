@@ -43,8 +43,8 @@ func browse(t *testing.T, program, script, socket string, more ...string) {
 	server := &http.Server{Handler: proxy.Handler(api.NewClient(socket).Forward())}
 	go server.Serve(l)
 	defer server.Close()
-	node := exec.CommandContext(t.Context(), "node", append([]string{"../../agent/web/test/" + script,
-		program, proxy.URL()}, more...)...)
+	args := append([]string{"../../agent/web/test/" + script, program, proxy.URL()}, more...)
+	node := exec.CommandContext(t.Context(), "node", args...)
 	if said, err := node.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", script, err, said)
 	}

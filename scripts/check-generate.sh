@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-copy=$(mktemp -d /tmp/sextant-generate.XXXXXXXXXX)
+copy=$(TMPDIR="" mktemp -d -t sextant-generate.XXXXXXXXXX)
 trap 'rm -rf "$copy"' EXIT
 
 # generated DIRECTORY lists what make generate made in it.

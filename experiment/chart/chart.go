@@ -27,7 +27,7 @@ type Chart struct {
 	Series     []Series
 	FromX, ToX float64 // the X axis; both 0: as far as the points reach
 	FromY, ToY float64 // likewise
-	LogX       bool    // all X must be above 0
+	LogX       bool    // points whose X is not above 0 are at the axis
 }
 
 // The drawing area in pixels. The legend is below.
@@ -102,6 +102,7 @@ func axisOf(c Chart, horizontal bool) axis {
 
 // extent is as far as the points reach, and the origin where it is near.
 func extent(c Chart, horizontal bool) (low, high float64) {
+	logarithmic := horizontal && c.LogX
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, s := range c.Series {
 		for _, p := range s.Points {
@@ -109,13 +110,19 @@ func extent(c Chart, horizontal bool) (low, high float64) {
 			if horizontal {
 				v = p.X
 			}
+			if logarithmic && v <= 0 {
+				continue
+			}
 			low, high = min(low, v), max(high, v)
 		}
+	}
+	if low > high && logarithmic {
+		return 1, 10
 	}
 	if low > high {
 		return 0, 1
 	}
-	if low > 0 && low < high/2 && (!horizontal || !c.LogX) {
+	if low > 0 && low < high/2 && !logarithmic {
 		low = 0
 	}
 	return low, high

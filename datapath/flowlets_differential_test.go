@@ -383,8 +383,8 @@ func fuzzFlowlets(f *testing.F, arrives bool) {
 			return
 		}
 		defer z.enter(t)()
-		// Neither fails on any frame. TestFlowletsDifferential compares what they do: here flows are
-		// too many for that, and make room for each other in the program's table alone.
+		// Neither fails on any frame. TestFlowletsDifferential compares what they do: flows are
+		// too many here, and make room for each other in the program's table alone.
 		if arrives {
 			_, _, _ = w.program.programs["flowlet_heard"].Test(frame)
 			w.model.Heard(frame, 0)

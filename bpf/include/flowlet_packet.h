@@ -37,6 +37,9 @@ struct tcp_bytes {
 	__be32 acknowledges;
 	__u8 offset;
 	__u8 flags;
+	__be16 window;
+	__be16 check;
+	__be16 urgent;
 };
 
 #define FLOWLET_IPV4_MAPPED 0xffff00000000ULL

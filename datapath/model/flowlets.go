@@ -154,7 +154,7 @@ func (p *flowletPacket) readTransport(frame []byte, arrives bool) {
 	if arrives {
 		p.ends.LocalPort, p.ends.RemotePort = p.ends.RemotePort, p.ends.LocalPort
 	}
-	if p.ends.Protocol != 6 || len(b) < 14 {
+	if p.ends.Protocol != 6 || len(b) < 20 {
 		return
 	}
 	p.tcp = true

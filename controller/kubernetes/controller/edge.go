@@ -16,6 +16,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/controller/kubernetes/edges"
+	"sextant/controller/kubernetes/plan"
 	"sextant/controller/kubernetes/v1alpha1"
 )
 
@@ -130,11 +131,12 @@ func (r *edgeReconciler) write(ctx context.Context, e *v1alpha1.Edge, fault stri
 		Message: "the edge has all services as they are wanted", ObservedGeneration: e.Generation}
 	switch {
 	case fault != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Invalid", fault
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Invalid", plan.Message(fault)
 	case !heard:
 		return nil
 	case report.Trouble != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Trouble", report.Trouble
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Trouble",
+			plan.Message(report.Trouble)
 	case report.Waiting > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Waiting"
 		c.Message = "services wait to be told"

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"sextant/controller/kubernetes/plan"
 	"sextant/controller/kubernetes/v1alpha1"
 )
 
@@ -61,7 +62,8 @@ func (r poolReconciler) write(ctx context.Context, v *v1alpha1.VIPPool) error {
 	p, err := poolOf(v)
 	switch {
 	case err != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Invalid", err.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Invalid",
+			plan.Message(err.Error())
 		next.Status.Assigned, next.Status.Free = 0, 0
 	default:
 		r.mu.Lock()

@@ -68,11 +68,7 @@ func (s *state) say(owner, subject string, on runtime.Object, kind, reason, text
 	if same || text == "" {
 		return
 	}
-	const longest = 1000 // bytes of a note, of which events take 1024
-	if len(text) > longest {
-		text = text[:longest] + "..."
-	}
-	s.events.Eventf(on, nil, kind, reason, "Reconcile", "%s", text)
+	s.events.Eventf(on, nil, kind, reason, "Reconcile", "%s", plan.Message(text))
 }
 
 // forget ends what is known of an owner that is gone.

@@ -206,17 +206,14 @@ func (w *world) testHostile(pods []*pod) {
 	w.t.Logf("%d Services and %d Gateways were taken", len(services), len(gateways))
 	w.eventually("each Service has an address or an event that says why not", 60*time.Second,
 		func() bool { return w.toldOf(services) })
-	w.eventually("each Gateway has conditions", 60*time.Second, func() bool {
-		for _, o := range gateways {
+	for _, o := range gateways {
+		w.eventually("Gateway "+o.GetName()+" has conditions", 60*time.Second, func() bool {
 			var g gatewayv1.Gateway
 			must(w.t, w.client.Get(w.t.Context(), client.ObjectKeyFromObject(o), &g))
 			c := meta.FindStatusCondition(g.Status.Conditions, "Programmed")
-			if c == nil || c.Reason == "Pending" && c.Message == "Waiting for controller" {
-				return false
-			}
-		}
-		return true
-	})
+			return c != nil && (c.Reason != "Pending" || c.Message != "Waiting for controller")
+		})
+	}
 	w.eventually("pools that are wrong say so", 60*time.Second, func() bool {
 		return w.poolReason("overlap") == "Overlap" && w.poolReason("wrong") == "Invalid"
 	})

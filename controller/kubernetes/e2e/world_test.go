@@ -356,7 +356,7 @@ func (w *world) startNode(i int) *process {
 		"--kubeconfig", w.cluster.Kubeconfig(name, "[fd00:5e::9]:6443", "node"))
 }
 
-// logs shows what programs said.
+// logs shows what programs said last, and the errors of all the time before.
 func (w *world) logs() {
 	if w.cluster == nil {
 		return
@@ -366,9 +366,16 @@ func (w *world) logs() {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
-			if len(text) > 0 {
-				w.t.Logf("%s:\n%s", file, text[max(0, len(text)-3000):])
+			if len(text) == 0 {
+				continue
 			}
+			last := max(0, len(text)-3000)
+			for line := range strings.Lines(string(text[:last])) {
+				if strings.Contains(line, `"level":"ERROR"`) {
+					w.t.Logf("%s: %s", file, line)
+				}
+			}
+			w.t.Logf("%s:\n%s", file, text[last:])
 		}
 	}
 }

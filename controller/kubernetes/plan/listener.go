@@ -164,9 +164,9 @@ func (l *Listener) kind() string {
 
 func condition[T, R ~string](kind T, reason R, message string) metav1.Condition {
 	return metav1.Condition{Type: string(kind), Status: metav1.ConditionTrue,
-		Reason: string(reason), Message: message}
+		Reason: string(reason), Message: Message(message)}
 }
 
 func refuseBy[R ~string](c *metav1.Condition, reason R, message string) {
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(reason), message
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(reason), Message(message)
 }

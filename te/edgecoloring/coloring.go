@@ -18,16 +18,12 @@ const none Edge = -1
 // has had. It serves one goroutine.
 type Coloring struct {
 	colors int
-	edges  []edge
+	ends   [][2]int32 // of edges, by side: places in its tables
+	of     []int8     // the color of each edge
 	unused []Edge
 	sides  [2]side
 	moved  []Edge
 	walks  []walk // memory of shortest
-}
-
-type edge struct {
-	ends  [2]int32 // by side, places in its tables
-	color int8
 }
 
 // A side has tables with a place for each vertex. A vertex of more edges than colors has several
@@ -35,7 +31,13 @@ type edge struct {
 type side struct {
 	vertices int
 	free     []uint64 // colors, by place
-	at       []Edge   // by place and color
+	at       []slot   // by place and color
+}
+
+// A slot is the edge of a color at a place: paths are walked by one load for each edge.
+type slot struct {
+	edge Edge
+	to   int32 // the place at its other end
 }
 
 // New returns a coloring without edges.
@@ -58,7 +60,7 @@ func (s *side) addLayer(colors int) {
 	for range s.vertices {
 		s.free = append(s.free, ^uint64(0)>>(64-colors))
 		for range colors {
-			s.at = append(s.at, none)
+			s.at = append(s.at, slot{edge: none})
 		}
 	}
 }
@@ -83,19 +85,80 @@ func (c *Coloring) Add(left, right int) Edge {
 	freeU, freeV := c.sides[0].free[u], c.sides[1].free[v]
 	color := bits.TrailingZeros64(freeU & freeV)
 	if freeU&freeV == 0 {
-		w := c.shortest(u, v)
-		color = int(w.leave)
-		c.flip(w)
+		color = c.makeFree(u, v)
 	}
-	e := Edge(len(c.edges))
+	e := Edge(len(c.of))
 	if n := len(c.unused); n > 0 {
 		e, c.unused = c.unused[n-1], c.unused[:n-1]
 	} else {
-		c.edges = append(c.edges, edge{})
+		c.ends, c.of = append(c.ends, [2]int32{}), append(c.of, 0)
 	}
-	c.edges[e] = edge{ends: [2]int32{u, v}, color: int8(color)}
-	c.set(e)
+	c.ends[e], c.of[e] = [2]int32{u, v}, int8(color)
+	for i, at := range c.ends[e] {
+		c.sides[i].at[int(at)*c.colors+color] = slot{e, c.ends[e][1-i]}
+		c.sides[i].free[at] &^= 1 << color
+	}
 	return e
+}
+
+// makeFree changes colors of other edges so that one is free at both places, the left u and the
+// right v, which have none in common. It returns that color.
+func (c *Coloring) makeFree(u, v int32) int {
+	if color, ok := c.moveOne(u, v); ok {
+		return color
+	}
+	if color, ok := c.moveTwo(u, v); ok {
+		return color
+	}
+	w := c.shortest(u, v)
+	c.flip(w)
+	return int(w.leave)
+}
+
+// moveOne frees a color that one of the places lacks, if the edge that has it at the other one can
+// take a color that is free at both its ends.
+func (c *Coloring) moveOne(u, v int32) (int, bool) {
+	for side, ends := range [2][2]int32{{u, v}, {v, u}} {
+		free, here := c.sides[side].free[ends[0]], c.row(side, ends[0])
+		for lacks := c.sides[1-side].free[ends[1]]; lacks != 0; lacks &= lacks - 1 {
+			color := bits.TrailingZeros64(lacks)
+			if both := free & c.sides[1-side].free[here[color].to]; both != 0 {
+				c.flip(recolor(side, ends[0], color, both))
+				return color, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// moveTwo does the same with a color that neither place lacks, and two edges.
+func (c *Coloring) moveTwo(u, v int32) (int, bool) {
+	left, right := &c.sides[0], &c.sides[1]
+	freeU, freeV, rowU, rowV := left.free[u], right.free[v], c.row(0, u), c.row(1, v)
+	for rest := ^uint64(0) >> (64 - c.colors) &^ (freeU | freeV); rest != 0; rest &= rest - 1 {
+		color := bits.TrailingZeros64(rest)
+		bothU := freeU & right.free[rowU[color].to]
+		if bothU == 0 {
+			continue
+		}
+		if bothV := freeV & left.free[rowV[color].to]; bothV != 0 {
+			c.flip(recolor(0, u, color, bothU))
+			c.flip(recolor(1, v, color, bothV))
+			return color, true
+		}
+	}
+	return 0, false
+}
+
+// row is the edges at a place, by color.
+func (c *Coloring) row(side int, at int32) []slot {
+	return c.sides[side].at[int(at)*c.colors:][:c.colors]
+}
+
+// recolor is the path of one edge: to the first of the colors that are free at both its ends.
+func recolor(side int, at int32, from int, free uint64) walk {
+	return walk{from: at, side: int8(side), leave: int8(from),
+		enter: int8(bits.TrailingZeros64(free))}
 }
 
 // A walk follows the edges of two colors in turn from a place that has one of them on an edge and
@@ -107,14 +170,11 @@ type walk struct {
 	next         int8 // color
 }
 
-// step goes one edge further. It returns none at the end of the path.
-func (c *Coloring) step(w *walk) Edge {
-	e := c.sides[w.on].at[int(w.at)*c.colors+int(w.next)]
-	if e != none {
-		w.on, w.next = 1-w.on, w.leave+w.enter-w.next
-		w.at = c.edges[e].ends[w.on]
-	}
-	return e
+// step goes one edge further. It returns false at the end of the path.
+func (c *Coloring) step(w *walk) bool {
+	s := c.sides[w.on].at[int(w.at)*c.colors+int(w.next)]
+	w.on, w.next, w.at = 1-w.on, w.leave+w.enter-w.next, s.to
+	return s.edge != none
 }
 
 // walksMax bounds the paths that are compared.
@@ -138,7 +198,7 @@ func (c *Coloring) shortest(u, v int32) walk {
 	c.walks = walks
 	for {
 		for i := range walks {
-			if c.step(&walks[i]) == none {
+			if !c.step(&walks[i]) {
 				return walks[i]
 			}
 		}
@@ -147,46 +207,35 @@ func (c *Coloring) shortest(u, v int32) walk {
 
 // flip exchanges the colors on the path of a walk, so that its first color is free where it began.
 func (c *Coloring) flip(w walk) {
-	begin := len(c.moved)
-	w.at, w.on, w.next = w.from, w.side, w.leave
-	for e := c.step(&w); e != none; e = c.step(&w) {
-		c.moved = append(c.moved, e)
-	}
-	path := c.moved[begin:]
-	for _, e := range path {
-		c.clear(e)
-	}
-	for _, e := range path {
-		c.edges[e].color = w.leave + w.enter - c.edges[e].color
-		c.set(e)
-	}
-}
-
-func (c *Coloring) set(e Edge) {
-	color := int(c.edges[e].color)
-	for i, at := range c.edges[e].ends {
-		c.sides[i].at[int(at)*c.colors+color] = e
-		c.sides[i].free[at] &^= 1 << color
-	}
-}
-
-func (c *Coloring) clear(e Edge) {
-	color := int(c.edges[e].color)
-	for i, at := range c.edges[e].ends {
-		c.sides[i].at[int(at)*c.colors+color] = none
-		c.sides[i].free[at] |= 1 << color
+	x, y, at, side := w.leave, w.enter, w.from, w.side
+	c.sides[side].free[at] ^= 1<<x | 1<<y
+	for {
+		row := c.row(int(side), at)
+		s := row[x] // the edge by which the path goes on
+		row[w.leave], row[w.enter] = row[w.enter], row[w.leave]
+		if s.edge == none {
+			c.sides[side].free[at] ^= 1<<x | 1<<y
+			return
+		}
+		c.of[s.edge] = y
+		c.moved = append(c.moved, s.edge)
+		x, y, at, side = y, x, s.to, 1-side
 	}
 }
 
 // Remove removes an edge that Add returned. No other edge changes its color.
 func (c *Coloring) Remove(e Edge) {
 	c.moved = c.moved[:0]
-	c.clear(e)
+	color := int(c.of[e])
+	for i, at := range c.ends[e] {
+		c.sides[i].at[int(at)*c.colors+color].edge = none
+		c.sides[i].free[at] |= 1 << color
+	}
 	c.unused = append(c.unused, e)
 }
 
 // Color returns the color of an edge, from 0.
-func (c *Coloring) Color(e Edge) int { return int(c.edges[e].color) }
+func (c *Coloring) Color(e Edge) int { return int(c.of[e]) }
 
 // greatestUse is the greatest number of edges of one color at a vertex.
 func (c *Coloring) greatestUse() int {
@@ -195,7 +244,7 @@ func (c *Coloring) greatestUse() int {
 		for at := range s.vertices * c.colors {
 			uses := 0
 			for ; at < len(s.at); at += s.vertices * c.colors {
-				if s.at[at] != none {
+				if s.at[at].edge != none {
 					uses++
 				}
 			}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2317 # functions are commands of step
-# The tests of the virtual machine, inside it. VM_TESTS chooses: linux doctor datapath telemetry lab frr router (all), and bench, which is
+# The tests of the virtual machine, inside it. VM_TESTS chooses: program linux doctor datapath telemetry lab frr router (all), and bench, which is
 # asked for by name.
 failed=0
 log=$(mktemp)
@@ -30,7 +30,7 @@ step() {
 	name=$1
 	seconds=$(($2 * slowness))
 	shift 2
-	case " ${VM_TESTS:-linux doctor datapath telemetry lab frr router} " in *" $name "*) ;; *) return ;; esac
+	case " ${VM_TESTS:-program linux doctor datapath telemetry lab frr router} " in *" $name "*) ;; *) return ;; esac
 	began=$(cut -d . -f 1 /proc/uptime)
 	echo "begin	$name	$(uname -r)	$seconds s at most"
 	if within "$seconds" "$@" >"$log" 2>&1; then
@@ -57,6 +57,14 @@ quickstart() {
 		sextant lab down quickstart
 }
 
+# What needs no kernel of any kind: the binary starts, reads, checks and converts.
+program() {
+	sextant version && sextant help >/dev/null || return
+	printf '%s\n' '-A -t 192.0.2.10:80 -s wlc' '-a -t 192.0.2.10:80 -r 10.0.0.10:80 -g -w 2' >/tmp/rules
+	echo '10.0.0.10 fcbb:bb00:1:: srv01' >/tmp/sids
+	sextant convert ipvsadm /tmp/rules --map /tmp/sids >/tmp/edge.yaml && sextant check -f /tmp/edge.yaml
+}
+
 if [ "${1:-}" = part ]; then
 	shift
 	"$@"
@@ -71,6 +79,7 @@ case $(uname -r) in 6.1.*)
 	unknown="$unknown|peer_without_XDP|peer_of_the_uplink|uplink_that_takes_no)"
 	;;
 esac
+step program 20 program
 step linux 300 package linux /job/linux.test -test.count=1
 step doctor 300 package agent/doctor /job/doctor.test -test.count=1 -test.skip "$unknown"
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.

@@ -4,12 +4,14 @@
 #
 #   scripts/vm/root.sh SUITE        prints the folder of the suite's newest kernel: vmlinuz and root.cpio are in it
 #
-# SUITE is bookworm (Linux 6.1) or bookworm-backports (the newest that Debian 12 can run).
+# SUITE is bookworm (Linux 6.1) or bookworm-backports (the newest that Debian 12 can run). VM_ARCH is amd64 or arm64.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
 
 readonly suite=$1 release=bookworm
+arch=${VM_ARCH:-$(dpkg --print-architecture)}
+readonly arch
 # The mirror is the one that this machine has, unless DEBIAN_MIRROR names another.
 # shellcheck disable=SC2016 # apt's variable
 mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1)}
@@ -19,7 +21,9 @@ readonly packages=frr,iproute2,curl,ethtool,iputils-ping,tcpdump,nginx-light,pro
 # Of the kernel's modules, those about networks.
 readonly modules='net lib crypto arch drivers/net/vrf.ko* drivers/net/veth.ko* drivers/net/dummy.ko* drivers/net/tun.ko*
 	drivers/net/macvlan.ko* drivers/net/ifb.ko* drivers/net/bonding'
-readonly cache=$PWD/.cache/vm
+cache=$PWD/.cache/vm own=true
+[ "$arch" = "$(dpkg --print-architecture)" ] || own=false cache+=/$arch
+readonly cache own
 
 say() { echo "vm: $*" >&2; }
 
@@ -32,7 +36,18 @@ apt() {
 		"$mirror" "$release" "$mirror" "$release-backports" >"$state/etc/sources.list"
 	"$program" -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state/cache" -o "Dir::Etc::sourcelist=$state/etc/sources.list" \
 		-o "Dir::Etc::sourceparts=$state/etc/sources.list.d" -o "Dir::Etc::preferencesparts=$state/etc/preferences.d" \
-		-o APT::Sandbox::User=root -qq "$@"
+		-o APT::Sandbox::User=root -o "APT::Architecture=$arch" -o "APT::Architectures=$arch" -qq "$@"
+}
+
+# Programs of another architecture can't run here: their packages are unpacked, and not configured.
+unpack_base() {
+	local package
+	for package in "$cache"/base/var/cache/apt/archives/*.deb; do
+		dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$cache/base"
+	done
+	[ -e "$cache/base/bin/sh" ] || ln -s dash "$cache/base/bin/sh"
+	echo 'root:x:0:0:root:/root:/bin/sh' >"$cache/base/etc/passwd"
+	echo 'root:x:0:' >"$cache/base/etc/group"
 }
 
 # A base of Debian with the packages, without what nobody reads in a virtual machine.
@@ -40,16 +55,19 @@ make_base() {
 	[ -e "$cache/base/.made" ] && return
 	say "fetching Debian $release, once"
 	rm -rf "$cache/base"
-	debootstrap --variant=minbase --include="$packages" "$release" "$cache/base" "$mirror" >"$cache/debootstrap.log" 2>&1 ||
-		{ tail -n 5 "$cache/debootstrap.log" >&2 && return 1; }
+	local flags=()
+	$own || flags=(--foreign)
+	debootstrap "${flags[@]}" --arch="$arch" --variant=minbase --include="$packages" "$release" "$cache/base" "$mirror" \
+		>"$cache/debootstrap.log" 2>&1 || { tail -n 5 "$cache/debootstrap.log" >&2 && return 1; }
+	$own || unpack_base
 	rm -rf "$cache/base"/usr/share/{doc,man,locale,info,i18n} "$cache/base"/var/cache/apt/* "$cache/base"/var/lib/apt/lists/*
 	touch "$cache/base/.made"
 }
 
-# The package that the suite's linux-image-amd64 stands for.
+# The package that the suite's linux-image-amd64, or -arm64, stands for.
 newest_kernel() {
 	apt apt-get update
-	apt apt-cache depends "linux-image-$(dpkg --print-architecture)=$(apt apt-cache madison "linux-image-$(dpkg --print-architecture)" |
+	apt apt-cache depends "linux-image-$arch=$(apt apt-cache madison "linux-image-$arch" |
 		awk -v suite="$suite/main" '$0 ~ suite { print $3; exit }')" | awk '/Depends: linux-image-/ { print $2; exit }'
 }
 

@@ -4,7 +4,7 @@
 #
 #   scripts/vm/run.sh SUITE FOLDER
 #
-# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_COUNT=1 it has one, and its
+# VM_ARCH is amd64 or arm64, by default that of this machine. The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_COUNT=1 it has one, and its
 # clock is the count of instructions: a nanosecond each, whatever else this machine has to do.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,6 +13,12 @@ readonly suite=$1 job=$2
 slowness=$(SLOWNESS_COUNT=1000000 scripts/vm/slowness.sh)
 readonly memory_mib=${VM_MEMORY_MIB:-3072} timeout_s=${VM_TIMEOUT_S:-$((540 * slowness))}
 
+arch=${VM_ARCH:-$(dpkg --print-architecture)}
+case $arch in
+amd64) machine_type=(qemu-system-x86_64 -M q35) console=ttyS0 ;;
+arm64) machine_type=(qemu-system-aarch64 -M virt) console=ttyAMA0 ;;
+*) echo "vm: no machine is known of $arch; VM_ARCH is amd64 or arm64" >&2 && exit 1 ;;
+esac
 processors=(-accel 'tcg,thread=multi' -smp 2)
 [ -z "${VM_COUNT:-}" ] || processors=(-accel 'tcg,thread=single' -smp 1 -icount 'shift=0,sleep=off')
 readonly processors
@@ -32,9 +38,9 @@ install -m 0755 scripts/vm/init "$work/guest/init"
 } >"$work/all.cpio"
 
 # no_timer_check: on a busy machine the emulated timer ticks late, and the kernel would give up.
-timeout "$timeout_s" qemu-system-x86_64 -M q35 "${processors[@]}" -cpu max -m "$memory_mib" \
+timeout "$timeout_s" "${machine_type[@]}" "${processors[@]}" -cpu max -m "$memory_mib" \
 	-nic none -display none -monitor none -serial "file:$work/console" -no-reboot \
-	-kernel "$folder/vmlinuz" -initrd "$work/all.cpio" -append 'console=ttyS0 panic=-1 quiet no_timer_check' &
+	-kernel "$folder/vmlinuz" -initrd "$work/all.cpio" -append "console=$console panic=-1 quiet no_timer_check" &
 readonly machine=$!
 
 # The console is followed while the machine runs, and to its end.

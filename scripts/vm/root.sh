@@ -45,6 +45,8 @@ unpack_base() {
 	for package in "$cache"/base/var/cache/apt/archives/*.deb; do
 		dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$cache/base"
 	done
+	# debootstrap leaves a link of /proc to itself where it can't mount
+	[ ! -L "$cache/base/proc" ] || { rm "$cache/base/proc" && mkdir "$cache/base/proc"; }
 	[ -e "$cache/base/bin/sh" ] || ln -s dash "$cache/base/bin/sh"
 	echo 'root:x:0:0:root:/root:/bin/sh' >"$cache/base/etc/passwd"
 	echo 'root:x:0:' >"$cache/base/etc/group"

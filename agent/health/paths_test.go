@@ -233,6 +233,30 @@ func TestChecksGoToTheirHost(t *testing.T) {
 	}
 }
 
+// An edge without an IPv4 address, from which nobody could be answered, says so.
+func TestChecksWithoutAnAddress(t *testing.T) {
+	w := newWorld(t)
+	must(t, w.edge.Do(func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		address := ipNet(netip.MustParsePrefix(edge4 + "/32"))
+		return netlink.AddrDel(lo, &netlink.Addr{IPNet: address})
+	}))
+	four := path(vip4, 1, "d4")
+	sourceless := job(four, "1", edge4)
+	sourceless.Target.Source = netip.Addr{}
+	sourceless.Check.Timeout = sourceless.Check.Interval
+	var outcome map[string]string
+	must(t, json.Unmarshal([]byte(w.help("monitor", request{Paths: []health.Path{four},
+		Jobs: []health.Job{sourceless}})), &outcome))
+	const want = "at fcbb:bb00:1:d4::: this node has no IPv4 address to check from; give it one"
+	if got := outcome["1 "+vip4]; !strings.Contains(got, want) {
+		t.Errorf("the outcome is %q, want %q", got, want)
+	}
+}
+
 // An agent that is killed leaves its paths; the next one and unloading remove what is no longer
 // wanted, and nothing of others.
 func TestPathsAreReconciled(t *testing.T) {

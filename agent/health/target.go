@@ -37,6 +37,9 @@ func (t Target) connect(ctx context.Context) (net.Conn, error) {
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", t.Address.String())
 	if err != nil {
+		if t.sourceless() {
+			err = errSourceless
+		}
 		return nil, fmt.Errorf("connect to %s at %s: %w", t.Address, t.SID, cause(err))
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -46,6 +49,22 @@ func (t Target) connect(ctx context.Context) (net.Conn, error) {
 		}
 	}
 	return conn, nil
+}
+
+// sourceless says whether this node has no address of the VIP's family: the kernel then sends IPv4
+// from 0.0.0.0, to which nobody answers.
+func (t Target) sourceless() bool {
+	if t.Source.IsValid() {
+		return false
+	}
+	dialer := net.Dialer{Control: t.mark}
+	conn, err := dialer.Dial("udp", t.Address.String()) // which sends nothing
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	from, ok := conn.LocalAddr().(*net.UDPAddr)
+	return ok && from.IP.IsUnspecified()
 }
 
 func (t Target) mark(_, _ string, socket syscall.RawConn) error {
@@ -79,4 +98,8 @@ func cause(err error) error {
 	return err
 }
 
-var errTimeout = errors.New("no answer in time")
+var (
+	errTimeout    = errors.New("no answer in time")
+	errSourceless = errors.New("this node has no IPv4 address to check from; give it one to " +
+		"which the hosts have a route, and name it by check.source if it has several")
+)

@@ -63,7 +63,7 @@ func (l *loads) of(agent netip.AddrPort, at config.Endpoint) (api.HostConnection
 func (e *Room) followLoads() {
 	agents := map[netip.AddrPort]struct{}{}
 	for _, s := range e.list() {
-		if e.weightsOf(&s, e.Node) == nil {
+		if !s.ordered(e.Node) {
 			continue
 		}
 		for _, b := range s.Backends {

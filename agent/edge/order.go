@@ -17,13 +17,23 @@ import (
 // free but for a few packets, a fiftieth of a full queue, have the same rank.
 const emptyPath = 2_000
 
+// ordered says whether offers to the members of a service have an order.
+func (s *Service) ordered(n *config.Node) bool {
+	return len(s.Order) > 0 || s.remote(n)
+}
+
+// remote says whether a service has backends at another site than the edge.
+func (s *Service) remote(n *config.Node) bool {
+	return n.Edge.Site != "" && len(s.Sites()) > 1
+}
+
 // weightsOf are what offers to the members of a service cost, in their order; nil if it has no
 // order.
 func (e *Room) weightsOf(s *Service, n *config.Node) []pool.Weight {
-	sites := n.Edge.Site != "" && len(s.Sites()) > 1
-	if len(s.Order) == 0 && !sites {
+	if !s.ordered(n) {
 		return nil
 	}
+	sites := s.remote(n)
 	weights := make([]pool.Weight, len(s.Backends))
 	for i, b := range s.Backends {
 		weights[i].Remote = sites && b.Site != n.Edge.Site
@@ -117,7 +127,7 @@ func (e *Room) reorder() {
 // random: those that come first are told nothing, and refuse what those behind must take.
 func (e *Room) orderWarnings() (list []string) {
 	for _, s := range e.list() {
-		if e.weightsOf(&s, e.Node) == nil {
+		if !s.ordered(e.Node) {
 			continue
 		}
 		for _, b := range s.Backends {

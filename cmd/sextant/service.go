@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -215,7 +216,7 @@ func waitText(seconds float64, zero string) string {
 	if seconds == 0 {
 		return zero
 	}
-	return time.Duration(seconds * float64(time.Second)).String()
+	return time.Duration(math.Round(seconds * float64(time.Second))).String()
 }
 
 func policyText(p api.Accept) string {

@@ -152,7 +152,10 @@ for group in "$@"; do
 	generate) needs+=" $generate" ;;
 	lint) needs+=" $lint" ;;
 	test) needs+=" $test" ;;
-	vm) needs+=" $vm" ;;
+	vm)
+		needs+=" $vm"
+		[ "${VM_ARCH:-}" != arm64 ] || needs+=" qemu-system-arm=qemu-system-aarch64"
+		;;
 	deb) needs+=" $deb" ;;
 	machines) needs+=" $machines" ;;
 	figures) needs+=" $figures" ;;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2317 # functions are commands of step
-# The tests of the virtual machine, inside it. VM_TESTS chooses: program linux doctor datapath telemetry lab frr router (all), and bench, which is
-# asked for by name.
+# The tests of the virtual machine, inside it. VM_TESTS chooses: program linux doctor datapath telemetry lab frr router (all), and bench,
+# which is asked for by name.
 failed=0
 log=$(mktemp)
 PATH=$PATH:/job
@@ -59,10 +59,11 @@ quickstart() {
 
 # What needs no kernel of any kind: the binary starts, reads, checks and converts.
 program() {
+	work=$(mktemp -d)
 	sextant version && sextant help >/dev/null || return
-	printf '%s\n' '-A -t 192.0.2.10:80 -s wlc' '-a -t 192.0.2.10:80 -r 10.0.0.10:80 -g -w 2' >/tmp/rules
-	echo '10.0.0.10 fcbb:bb00:1:: srv01' >/tmp/sids
-	sextant convert ipvsadm /tmp/rules --map /tmp/sids >/tmp/edge.yaml && sextant check -f /tmp/edge.yaml
+	printf '%s\n' '-A -t 192.0.2.10:80 -s wlc' '-a -t 192.0.2.10:80 -r 10.0.0.10:80 -g -w 2' >"$work/rules"
+	echo '10.0.0.10 fcbb:bb00:1:: srv01' >"$work/sids"
+	sextant convert ipvsadm "$work/rules" --map "$work/sids" >"$work/edge.yaml" && sextant check -f "$work/edge.yaml"
 }
 
 if [ "${1:-}" = part ]; then

@@ -39,7 +39,7 @@ apt() {
 		-o APT::Sandbox::User=root -o "APT::Architecture=$arch" -o "APT::Architectures=$arch" -qq "$@"
 }
 
-# Programs of another architecture can't run here: their packages are unpacked, and not configured.
+# Programs of another architecture can't run here: their packages are unpacked, and what their scripts would make is made here: users.
 unpack_base() {
 	local package
 	for package in "$cache"/base/var/cache/apt/archives/*.deb; do
@@ -48,8 +48,11 @@ unpack_base() {
 	# debootstrap leaves a link of /proc to itself where it can't mount
 	[ ! -L "$cache/base/proc" ] || { rm "$cache/base/proc" && mkdir "$cache/base/proc"; }
 	[ -e "$cache/base/bin/sh" ] || ln -s dash "$cache/base/bin/sh"
-	echo 'root:x:0:0:root:/root:/bin/sh' >"$cache/base/etc/passwd"
-	echo 'root:x:0:' >"$cache/base/etc/group"
+	cp "$cache/base/usr/share/base-passwd/passwd.master" "$cache/base/etc/passwd"
+	cp "$cache/base/usr/share/base-passwd/group.master" "$cache/base/etc/group"
+	echo 'frr:x:101:101::/nonexistent:/usr/sbin/nologin' >>"$cache/base/etc/passwd"
+	printf '%s\n' 'frrvty:x:100:frr' 'frr:x:101:' >>"$cache/base/etc/group"
+	chown -R 101:101 "$cache/base/etc/frr"
 }
 
 # A base of Debian with the packages, without what nobody reads in a virtual machine.

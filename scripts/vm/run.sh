@@ -4,8 +4,9 @@
 #
 #   scripts/vm/run.sh SUITE FOLDER
 #
-# VM_ARCH is amd64 or arm64, by default that of this machine. The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_COUNT=1 it has one, and its
-# clock is the count of instructions: a nanosecond each, whatever else this machine has to do.
+# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_COUNT=1 it has one, and its
+# clock is the count of instructions: a nanosecond each, whatever else this machine has to do. VM_ARCH is amd64 or arm64, by default what
+# this machine is.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -6,7 +6,8 @@
 #   scripts/vm/test.sh [SUITE...]     the default is the oldest and the newest: bookworm bookworm-backports
 #
 # VM_ARCH=arm64 is a machine of that kind, whatever this one is: it takes several times as long.
-# VM_TESTS names the parts: program linux doctor datapath telemetry lab frr router; and bench, which prints what ways to a VRF's sockets cost.
+# VM_TESTS names the parts: program linux doctor datapath telemetry lab frr router; and bench, which prints what ways to a VRF's sockets
+# cost.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +23,8 @@ for package in linux agent/doctor datapath test/e2e; do
 	go test -c -o "$job/${package##*/}.test" "./$package"
 done
 go build -trimpath -o "$job/sextant" ./cmd/sextant
-printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "${VM_TESTS:-program linux doctor datapath telemetry lab frr router}" >"$job/run.sh"
+parts=${VM_TESTS:-program linux doctor datapath telemetry lab frr router}
+printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "$parts" >"$job/run.sh"
 status=0
 for suite in "${suites[@]}"; do
 	scripts/vm/run.sh "$suite" "$job" || status=1

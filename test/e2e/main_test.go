@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{
 		"agent": runAgent, "emulate": runEmulate, "loadgen": runLoad, "lab": runWire,
 		"linkstate": runLinkState, "connect": runConnect,
-		"controller": runController,
+		"controller": runController, "besiege": runSiege,
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		os.Exit(m.Run())

@@ -16,8 +16,9 @@ import (
 )
 
 // remoteEdge is examples/quickstart.yaml with an edge whose API is served over TLS, and who has
-// tokens for it.
-func remoteEdge(t *testing.T) (a *agents, dir string, token map[api.Permission]string) {
+// tokens for it. Pairs of texts are what the file has, and what it gets instead.
+func remoteEdge(t *testing.T, pairs ...string) (a *agents, dir string,
+	token map[api.Permission]string) {
 	t.Helper()
 	dir = t.TempDir()
 	files := southboundtest.NewAuthority(t, dir).Leaf(t, "edge", netip.MustParseAddr("fd00:5e::e1"))
@@ -36,8 +37,8 @@ func remoteEdge(t *testing.T) (a *agents, dir string, token map[api.Permission]s
 	listen := fmt.Sprintf(`api: {socket: "{dir}/agent.sock", metrics: "[fd00:5e::e1]:9477", `+
 		`listen: {address: "[fd00:5e::e1]:9479", certificate: %s, key: %s, tokens: %s}}`,
 		files.Certificate, files.Key, tokens)
-	a = upText(t, "quickstart.yaml", strings.NewReplacer("name: quickstart", "name: NAME",
-		`api: {socket: "{dir}/agent.sock"}`, listen).Replace(string(text)))
+	a = upText(t, "quickstart.yaml", strings.NewReplacer(append(pairs, "name: quickstart",
+		"name: NAME", `api: {socket: "{dir}/agent.sock"}`, listen)...).Replace(string(text)))
 	return a, dir, token
 }
 

@@ -25,6 +25,10 @@ func Warnings(n *Node) (list []string) {
 				"mtu BYTES)")
 		}
 	}
+	if n.BGP != nil && len(n.BGP.Neighbors) == 0 {
+		list = append(list, "bgp: the speaker has no neighbor: add \"neighbors: [{address: "+
+			"2001:db8::1, asn: 64512}]\", or let other software declare some by the API")
+	}
 	return list
 }
 

@@ -41,8 +41,10 @@ type BGP struct {
 // Neighbor is a BGP peer of the node.
 type Neighbor struct {
 	Address netip.Addr `key:"address"`
-	ASN     int        `key:"asn"`
-	Port    int        `key:"port" default:"179" range:"1 65535"`
+	// what it is called; software that keeps neighbors knows its own by that
+	Name string `key:"name" omit:"zero"`
+	ASN  int    `key:"asn"`
+	Port int    `key:"port" default:"179" range:"1 65535"`
 	// address of this node that the session uses; the zero value: the kernel chooses
 	Local netip.Addr `key:"local" omit:"zero"`
 	// absolute path of a file with the key of TCP MD5 (RFC 2385); "": none

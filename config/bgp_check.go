@@ -25,17 +25,21 @@ func (c *checker) bgp(b *BGP) {
 			"write onStop: withdraw, or a time for gracefulRestart",
 			"bgp.gracefulRestart")
 	}
-	if len(b.Neighbors) == 0 {
-		c.invalid("bgp.neighbors", "the speaker has no neighbor",
-			`add "- {address: 2001:db8::1, asn: 64512}"`)
-	}
 	c.count("bgp.neighbors", "neighbors", len(b.Neighbors), maxNeighbors)
-	addresses := unique[netip.Addr]{}
+	addresses, names := unique[netip.Addr]{}, unique[string]{}
 	for i, n := range b.Neighbors {
 		where := fmt.Sprintf("bgp.neighbors[%d]", i)
 		if _, taken := addresses.add(n.Address, where); taken {
 			c.conflict(join(where, "address"), fmt.Sprintf("neighbor %s is given twice", n.Address),
 				"delete one of the two")
+		}
+		if n.Name != "" {
+			c.name(join(where, "name"), "neighbor", n.Name)
+			if _, taken := names.add(n.Name, where); taken {
+				c.conflict(join(where, "name"),
+					fmt.Sprintf("two neighbors have the name %q", n.Name),
+					"give one of them another")
+			}
 		}
 		c.neighbor(where, n, b)
 	}

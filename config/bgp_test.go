@@ -27,13 +27,16 @@ func drawBGP(t *rapid.T) *config.BGP {
 		Startup:      time.Duration(rapid.IntRange(0, 600).Draw(t, "startup")) * time.Second,
 		AnnounceVIPs: pick(t, config.WhileAny, config.WhileHealthy),
 	}
-	for i := range rapid.IntRange(1, 3).Draw(t, "neighbors") {
+	for i := range rapid.IntRange(0, 3).Draw(t, "neighbors") {
 		n := config.Neighbor{
 			Address: netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)), ASN: b.ASN,
 			Port:    rapid.IntRange(1, 65535).Draw(t, "port"),
 			Passive: rapid.Bool().Draw(t, "passive"), Families: []config.Family{config.VPNv6,
 				config.IPv4Unicast},
 			HoldTime: time.Duration(rapid.IntRange(3, 65535).Draw(t, "hold time")) * time.Second,
+		}
+		if rapid.Bool().Draw(t, "named") {
+			n.Name = fmt.Sprint("leaf", i)
 		}
 		if rapid.Bool().Draw(t, "bfd") {
 			n.BFD = config.BFD{Interval: 50 * time.Millisecond,

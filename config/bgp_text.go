@@ -9,6 +9,9 @@ func (b BGP) summary() string { return fmt.Sprintf("asn %d, routerID %s", b.ASN,
 
 func (n Neighbor) summary() string {
 	words := []string{fmt.Sprintf("asn %d, port %d", n.ASN, n.Port)}
+	if n.Name != "" {
+		words = append(words, "name "+n.Name)
+	}
 	if n.Local.IsValid() {
 		words = append(words, "local "+n.Local.String())
 	}

@@ -225,9 +225,8 @@ func (*ShadowVRF) required() map[string]string {
 
 func (*BGP) required() map[string]string {
 	return map[string]string{
-		"asn":       `"asn: " and the number of the autonomous system, like 64512`,
-		"routerID":  `"routerID: " and an IPv4 address of this machine`,
-		"neighbors": `"neighbors:" and a list of addresses with asn`,
+		"asn":      `"asn: " and the number of the autonomous system, like 64512`,
+		"routerID": `"routerID: " and an IPv4 address of this machine`,
 	}
 }
 

@@ -74,12 +74,20 @@ func (h handler) declare(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	ctx, runs := r.Context(), (*config.Node)(nil)
-	if asked.Fingerprint != "" {
-		ctx = context.WithValue(ctx, matchKey{}, asked.Fingerprint)
+	return h.declaring(r.Context(), asked.Fingerprint, func(n *config.Node) (*config.Node, error) {
+		return config.Declare(n, set, asked.Remove)
+	})
+}
+
+// declaring makes a declaration that is for one configuration, or for any.
+func (h handler) declaring(ctx context.Context, fingerprint string,
+	edit func(*config.Node) (*config.Node, error)) (any, error) {
+	if fingerprint != "" {
+		ctx = context.WithValue(ctx, matchKey{}, fingerprint)
 	}
-	changes, err := h.agent.Change(ctx, func(n *config.Node) (*config.Node, error) {
-		next, err := config.Declare(n, set, asked.Remove)
+	var runs *config.Node
+	changes, err := h.agent.Change(ctx, func(n *config.Node) (next *config.Node, err error) {
+		next, err = edit(n)
 		runs = next
 		return next, err
 	})

@@ -39,6 +39,8 @@
 //	GET    /v1/events                      ?after=  JSON Lines of Event
 //	GET    /v1/edge/services               as the configuration has them
 //	PATCH  /v1/edge/services               body: Declaration
+//	GET    /v1/bgp/neighbors               as the configuration has them
+//	PATCH  /v1/bgp/neighbors               body: NeighborDeclaration
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file
 //	POST   /v1/apply                       ?file= ?dryRun=1 ?confirmSeconds=  body: node file

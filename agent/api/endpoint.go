@@ -180,7 +180,7 @@ func answers(h handler) []Operation {
 	}
 }
 
-// declarations are the paths for software that keeps an edge's services.
+// declarations are the paths for software that keeps services and neighbors.
 func declarations(h handler) []Operation {
 	return []Operation{
 		{"GET", "/v1/edge/services", "Services of the edge as its configuration has them", Read,
@@ -189,6 +189,11 @@ func declarations(h handler) []Operation {
 		{"PATCH", "/v1/edge/services", "Set, add and remove services of the edge in one change",
 			Admin, []Parameter{breaking1}, of[Declaration](), of[DeclarationMade](), "",
 			h.declare, nil},
+		{"GET", "/v1/bgp/neighbors", "BGP neighbors as the configuration has them", Read, nil, nil,
+			of[NeighborList](), "", h.neighbors, nil},
+		{"PATCH", "/v1/bgp/neighbors", "Set, add and remove BGP neighbors in one change", Admin,
+			[]Parameter{breaking1}, of[NeighborDeclaration](), of[DeclarationMade](), "",
+			h.declareNeighbors, nil},
 	}
 }
 

@@ -81,13 +81,22 @@ func (r *edgeReconciler) Reconcile(ctx context.Context,
 	return reconcile.Result{}, nil
 }
 
-// agentOf makes the client of an edge's agent; the fault in the key is why it can't.
+// agentOf is remote as edges.Agent.
 func (r *edgeReconciler) agentOf(ctx context.Context, e *v1alpha1.Edge) (edgeKey, edges.Agent,
 	error) {
+	key, agent, err := r.remote(ctx, e)
+	if agent == nil {
+		return key, nil, err
+	}
+	return key, remoteAgent{agent}, err
+}
+
+// remote makes the client of an edge's agent; the fault in the key is why it can't.
+func (s *state) remote(ctx context.Context, e *v1alpha1.Edge) (edgeKey, *api.Client, error) {
 	key := edgeKey{EdgeSpec: e.Spec, uid: string(e.UID)}
 	var secret corev1.Secret
-	name := types.NamespacedName{Namespace: r.Namespace, Name: e.Spec.SecretName}
-	if err := r.Get(ctx, name, &secret); apierrors.IsNotFound(err) {
+	name := types.NamespacedName{Namespace: s.Namespace, Name: e.Spec.SecretName}
+	if err := s.Get(ctx, name, &secret); apierrors.IsNotFound(err) {
 		key.fault = fmt.Sprintf("there is no Secret %s: make one with a token of the agent", name)
 		return key, nil, nil
 	} else if err != nil {
@@ -105,7 +114,7 @@ func (r *edgeReconciler) agentOf(ctx context.Context, e *v1alpha1.Edge) (edgeKey
 		key.fault = fmt.Sprintf("Secret %s: %v", name, err)
 		return key, nil, nil
 	}
-	return key, remoteAgent{remote.BreakingConnections()}, nil
+	return key, remote.BreakingConnections(), nil
 }
 
 // remoteAgent asks an agent elsewhere. What Kubernetes says of its objects is the word by which

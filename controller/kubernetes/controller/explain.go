@@ -55,7 +55,10 @@ type EdgeReport struct {
 	Address  string `json:"address"`
 	Ready    bool   `json:"ready"`
 	Services int32  `json:"services"` // that it has of the cluster
-	Why      string `json:"why"`      // it is not ready
+	// of BGPPeerings, and how many of them are established
+	Sessions    int    `json:"sessions"`
+	Established int    `json:"established"`
+	Why         string `json:"why"` // it is not ready, or a session not established
 }
 
 // An EventReport is what the controller said of the Service.
@@ -178,6 +181,10 @@ func (r *Report) explainEdges(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, &list); err != nil {
 		return err
 	}
+	var peerings v1alpha1.BGPPeeringList
+	if err := c.List(ctx, &peerings); err != nil {
+		return err
+	}
 	for _, e := range list.Items {
 		one := EdgeReport{Name: e.Name, Address: e.Spec.Address, Services: e.Status.Services,
 			Why: "the controller has not said anything of it yet"}
@@ -188,12 +195,31 @@ func (r *Report) explainEdges(ctx context.Context, c client.Client) error {
 				one.Why = ready.Message
 			}
 		}
+		for i := range peerings.Items {
+			one.explainSessions(&peerings.Items[i])
+		}
 		r.Edges = append(r.Edges, one)
 	}
 	if len(r.Edges) == 0 {
 		r.Problems = append(r.Problems, "there is no Edge: make one for each that announces")
 	}
 	return nil
+}
+
+// explainSessions counts an edge's sessions of a peering.
+func (r *EdgeReport) explainSessions(p *v1alpha1.BGPPeering) {
+	for _, s := range p.Status.Sessions {
+		if s.Edge != r.Name {
+			continue
+		}
+		r.Sessions++
+		if s.State == established {
+			r.Established++
+		} else if r.Why == "" {
+			r.Why = fmt.Sprintf("BGP with %s is %s: see kubectl describe bgppeering %s", s.Address,
+				s.State, p.Name)
+		}
+	}
 }
 
 // readEvents reads the latest event of each reason.

@@ -40,7 +40,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // doors let what happens elsewhere have objects looked at.
 type doors struct {
-	services, gateways, edges door
+	services, gateways, edges, peerings door
 }
 
 // door adds to a queue that there is once its controller has started.
@@ -67,7 +67,7 @@ func (d door) add(n types.NamespacedName) {
 
 // Add adds all controllers to a manager.
 func Add(m manager.Manager, c Config) error {
-	d := doors{newDoor(), newDoor(), newDoor()}
+	d := doors{newDoor(), newDoor(), newDoor(), newDoor()}
 	s := &state{Config: c, Client: m.GetClient(), hosts: newHosts(),
 		events: m.GetEventRecorder(recorder), book: address.NewBook(),
 		pending: map[string]bool{}, said: map[string]string{}, serves: map[string]string{},
@@ -82,7 +82,7 @@ func Add(m manager.Manager, c Config) error {
 		return err
 	}
 	for _, add := range []func(manager.Manager, *state, doors) error{
-		addServices, addGateways, addEdges, addPools,
+		addServices, addGateways, addEdges, addPools, addBGP,
 	} {
 		if err := add(m, s, d); err != nil {
 			return err

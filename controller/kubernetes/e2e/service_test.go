@@ -72,6 +72,7 @@ func TestCluster(t *testing.T) {
 		{"a Service", w.testService},
 		{"a Gateway", w.testGateway},
 		{"status", func() { w.testStatus(pods) }},
+		{"BGP", w.testPeering},
 		{"a readiness gate", w.testReadinessGate},
 		{"an excluded node", func() { w.testExcludedNode(pods) }},
 		{"a node's daemon starts again", func() { w.testNodeRestarts(nodes[0], pods) }},

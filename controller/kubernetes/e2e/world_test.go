@@ -132,6 +132,7 @@ topology:
           interfaces: [{name: eth0}]
           source: "fd00:5e::e{i}"
           encapsulation: srh
+        bgp: {asn: 64512, routerID: "192.0.2.{i}"}
     node:
       count: 2
       addresses: ["fd00:5e::1{i}"]
@@ -154,7 +155,7 @@ host:
 `
 
 // newWorld brings up the network with its agents, and the API server.
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make network namespaces: run with sudo")

@@ -1,5 +1,5 @@
 // Package v1alpha1 is what operators and nodes write about Sextant in Kubernetes: pools of virtual
-// addresses, edges, and hosts.
+// addresses, edges with their BGP neighbors, and hosts.
 //
 // +kubebuilder:object:generate=true
 // +groupName=sextant.dev
@@ -21,7 +21,8 @@ var Version = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 
 // AddToScheme makes the kinds known to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(Version, &VIPPool{}, &VIPPoolList{}, &Edge{}, &EdgeList{}, &Host{}, &HostList{})
+	s.AddKnownTypes(Version, &VIPPool{}, &VIPPoolList{}, &Edge{}, &EdgeList{}, &Host{}, &HostList{},
+		&BGPPeering{}, &BGPPeeringList{})
 	metav1.AddToGroupVersion(s, Version)
 	return nil
 }

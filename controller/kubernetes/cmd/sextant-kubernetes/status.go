@@ -66,9 +66,14 @@ func show(w io.Writer, r *controller.Report) error {
 	for _, p := range r.Problems {
 		fmt.Fprintf(t, "! %s\n", p)
 	}
-	fmt.Fprintln(t, "\nEDGE\tADDRESS\tREADY\tSERVICES\tWHY NOT")
+	fmt.Fprintln(t, "\nEDGE\tADDRESS\tREADY\tSERVICES\tBGP\tWHY NOT")
 	for _, e := range r.Edges {
-		fmt.Fprintf(t, "%s\t%s\t%v\t%d\t%s\n", e.Name, e.Address, e.Ready, e.Services, e.Why)
+		sessions := "-" // or the node file's
+		if e.Sessions > 0 {
+			sessions = fmt.Sprintf("%d of %d", e.Established, e.Sessions)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%v\t%d\t%s\t%s\n", e.Name, e.Address, e.Ready, e.Services,
+			sessions, e.Why)
 	}
 	for _, p := range r.Ports {
 		fmt.Fprintf(t, "\n%s: %d pods get new connections, %d keep theirs\n", p.Endpoint, p.Serving,

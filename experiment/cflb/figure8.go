@@ -48,9 +48,9 @@ func forwarders() []forwarder {
 }
 
 const (
-	pushPasses  = 41      // over all routers, one round each
-	pushQuick   = 11      // if the experiment is quick
-	pushPackets = 200_000 // of a round
+	pushPasses  = 401    // over all routers, one round each
+	pushQuick   = 31     // if the experiment is quick
+	pushPackets = 20_000 // of a round: 5 to 30 ms, so that those of a pass meet the same machine
 )
 
 var (
@@ -104,13 +104,13 @@ func (f forwarder) configure(n *lab.NodeSpec) {
 type rates map[string][]float64
 
 func runFigure8(ctx context.Context, r *experiment.Recorder) error {
-	passes, packets := pushPasses, pushPackets
+	passes := pushPasses
 	if r.Quick() {
-		passes, packets = pushQuick, pushPackets/4
+		passes = pushQuick
 	}
 	found, err := experiment.Part(r, "rates", func() (found rates, err error) {
 		err = withPushes(ctx, r, nil, func(pushes []*push) (err error) {
-			found, err = alternate(ctx, r, pushes, passes, packets)
+			found, err = alternate(ctx, r, pushes, passes)
 			return err
 		})
 		return found, err
@@ -150,8 +150,8 @@ func withPushes(ctx context.Context, r *experiment.Recorder, pushes []*push,
 
 // alternate pushes packets through the routers in turn: what the machine does beside this takes
 // from all of them alike. Every other pass has the reverse order.
-func alternate(ctx context.Context, r *experiment.Recorder, pushes []*push, passes,
-	packets int) (rates, error) {
+func alternate(ctx context.Context, r *experiment.Recorder, pushes []*push,
+	passes int) (rates, error) {
 	found := rates{}
 	for pass := range passes {
 		r.Progress("pass %d of %d", pass+1, passes)
@@ -163,7 +163,7 @@ func alternate(ctx context.Context, r *experiment.Recorder, pushes []*push, pass
 				i = len(pushes) - 1 - i
 			}
 			name := forwarders()[i].name
-			rate, err := pushes[i].round(packets)
+			rate, err := pushes[i].round(pushPackets)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}

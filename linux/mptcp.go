@@ -77,6 +77,9 @@ func OpenMPTCP() (*MPTCP, error) {
 // Close ends it.
 func (m *MPTCP) Close() { unix.Close(m.socket) }
 
+// ErrMPTCPLost says that news was lost, as more came than was read. What follows is whole.
+var ErrMPTCPLost = errors.New("news of MPTCP connections was lost: too many at once")
+
 // Next returns what is new, within this time.
 func (m *MPTCP) Next(within time.Duration) ([]MPTCPEvent, error) {
 	timeout := unix.NsecToTimespec(int64(max(within, 0)))
@@ -86,6 +89,9 @@ func (m *MPTCP) Next(within time.Duration) ([]MPTCPEvent, error) {
 	}
 	buffer := make([]byte, 1<<16)
 	n, _, err = unix.Recvfrom(m.socket, buffer, 0)
+	if errors.Is(err, unix.ENOBUFS) {
+		return nil, ErrMPTCPLost
+	}
 	if err != nil {
 		return nil, fmt.Errorf("hear of MPTCP connections: %w", err)
 	}

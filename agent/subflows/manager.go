@@ -32,8 +32,9 @@ type connection struct {
 	ends     linux.TCPEnds // of the first subflow
 	elephant bool
 	own      []bool // paths that have a subflow
-	// when a path may be tried again
-	next []time.Time
+	// when a path may be tried again, and how often it was since one was established
+	next  []time.Time
+	tries []int
 	// where the subflows run that were opened, by local port
 	at   map[uint16]int
 	open map[int]Subflow // that were opened here, by path
@@ -75,7 +76,7 @@ func (m *Manager) Hear(e linux.MPTCPEvent) {
 	case e.Kind == linux.MPTCPEstablished && !e.Server && c == nil:
 		c = &connection{ends: linux.TCPEnds{Local: e.Local, Remote: e.Remote},
 			own: make([]bool, m.slots), next: make([]time.Time, m.slots),
-			at: map[uint16]int{}, open: map[int]Subflow{}}
+			tries: make([]int, m.slots), at: map[uint16]int{}, open: map[int]Subflow{}}
 		m.known[e.Token] = c
 		if path := m.pathOf(c.ends); path >= 0 {
 			c.own[path], c.at[e.Local.Port()] = true, path
@@ -85,6 +86,10 @@ func (m *Manager) Hear(e linux.MPTCPEvent) {
 			m.gone = append(m.gone, c.open[number].Name())
 		}
 		delete(m.known, e.Token)
+	case e.Kind == linux.MPTCPSubflowEstablished && c != nil:
+		if path, ok := c.at[e.Local.Port()]; ok {
+			c.tries[path] = 0
+		}
 	case e.Kind == linux.MPTCPSubflowClosed && c != nil:
 		if path, ok := c.at[e.Local.Port()]; ok { // it gets another one
 			c.own[path] = false
@@ -127,8 +132,12 @@ func (m *Manager) Waiting() bool {
 	return false
 }
 
-// Pause is between tries of a path: one that fails at once is not tried without end.
-const Pause = time.Second
+// Pause is between two tries of a path. Where none is established, because the other end admits no
+// more or the path is dead, it doubles with each try until it is PauseMax.
+const (
+	Pause    = time.Second
+	PauseMax = 64 * time.Second
+)
 
 // Due lists the subflows that connections lack, at most one for each path. Acked says how much has
 // been acknowledged.
@@ -144,7 +153,7 @@ func (m *Manager) Due(acked map[linux.TCPEnds]uint64, now time.Time) (list []Sub
 			if c.own[number] || now.Before(c.next[number]) {
 				continue
 			}
-			c.next[number] = now.Add(Pause)
+			c.next[number] = now.Add(min(Pause<<c.tries[number], PauseMax))
 			one, err := m.subflow(token, c, number)
 			if err != nil {
 				return list, err
@@ -186,10 +195,11 @@ func (c *connection) nextID() uint8 {
 	return c.ids
 }
 
-// Opened says that the kernel opened a subflow.
+// Opened says that the kernel has begun to open a subflow.
 func (m *Manager) Opened(s Subflow) {
 	if c := m.known[s.Token]; c != nil {
 		c.own[s.number], c.at[s.Local.Port()], c.open[s.number] = true, s.number, s
+		c.tries[s.number] = min(c.tries[s.number]+1, 16)
 	}
 }
 

@@ -106,6 +106,44 @@ func TestAnEndedSubflowIsReplaced(t *testing.T) {
 	}
 }
 
+// Where the other end refuses subflows, each path is tried again after 1, 2, 4, ... 64 seconds, and
+// after one second again once one was established.
+func TestRefusedSubflowsAreTriedLessOften(t *testing.T) {
+	m, _ := newManager(t, 0)
+	m.Hear(established(1, false))
+	begun, closed := linux.MPTCPSubflowEstablished, linux.MPTCPSubflowClosed
+	var at time.Duration
+	var gaps []time.Duration
+	try := func(kinds ...int) {
+		for gap := time.Duration(0); ; gap += Pause {
+			list := due(t, m, 0, at+gap)
+			if len(list) == 0 {
+				continue
+			}
+			at += gap
+			gaps = append(gaps, gap/time.Second)
+			for _, s := range list {
+				m.Opened(s)
+				for _, kind := range kinds {
+					m.Hear(linux.MPTCPEvent{Kind: uint8(kind), Token: 1, Local: s.Local,
+						Remote: ends.Remote})
+				}
+			}
+			return
+		}
+	}
+	for range 10 {
+		try(closed)
+	}
+	try(begun, closed)
+	try(closed) // its pause was fixed when the one before was tried
+	try(closed)
+	if want := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 1}; !slices.Equal(gaps,
+		want) {
+		t.Errorf("seconds between tries: %d, want %d", gaps, want)
+	}
+}
+
 // Connections that the other end opened, and those of another path manager, are left alone.
 func TestOthersAreLeftAlone(t *testing.T) {
 	m, _ := newManager(t, 0)

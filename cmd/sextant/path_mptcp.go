@@ -40,8 +40,9 @@ It is a path manager in user space: the kernel has to leave them to one before c
 opened (sysctl -w net.mptcp.path_manager=userspace, or net.mptcp.pm_type=1 before Linux 6.15), in
 this network namespace. Connections of the kernel's own path manager, and those that others opened
 to this host, are left alone. A connection gets subflows when the other end has acknowledged --after
-bytes; a subflow that ends while its connection lives is replaced, after a second. The other end has
-subflows: ip mptcp limits set subflows 8. It needs root.`,
+bytes; a subflow that ends while its connection lives is replaced, after a second, or later and later
+up to a minute where none is established. The other end has to admit subflows: ip mptcp limits set
+subflows 8. Started again, it manages the connections that are opened from then on. It needs root.`,
 		Example: "  sextant path mptcp --next-hops 7 --fields source-port --radix 8 " +
 			"--key 000102030405060708090a0b0c0d0e0f\n" +
 			"  sextant path mptcp --subflows 2",
@@ -129,7 +130,9 @@ func (a *app) manageSubflows(ctx context.Context, f mptcpFlags, c *controller.Cl
 			pause = lookAtBytes
 		}
 		events, err := heard.Next(pause)
-		if err != nil {
+		if errors.Is(err, linux.ErrMPTCPLost) {
+			a.say("path mptcp: %v; connections among them keep the subflows that they have", err)
+		} else if err != nil {
 			return err
 		}
 		for _, e := range events {

@@ -303,7 +303,7 @@ static __always_inline __u32 class_of_any(struct __sk_buff *skb, const struct te
 		return class_of(skb, current, plain);
 	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++, class ++)
 		if (fields_match(class, f.head, f.ports) &&
-		    (!class->more || more_matches(skb, class)))
+		    (!class->more || more_matches(class, &f)))
 			return i;
 	return TELEMETRY_CLASSES;
 }
@@ -315,7 +315,7 @@ static __noinline int source_any(struct __sk_buff *skb, struct telemetry_choice 
 	__u32 protocol = protocol_of(skb), current = list_current(), number;
 	struct telemetry_list *list = list_of(current);
 
-	if (!is_inner(protocol) && !may_carry(protocol) && !is_plain(skb, protocol))
+	if (!choice || (!is_inner(protocol) && !may_carry(protocol) && !is_plain(skb, protocol)))
 		return TC_ACT_UNSPEC;
 	number = class_of_any(skb, list, current, is_plain(skb, protocol));
 	if (number >= TELEMETRY_CLASSES)
@@ -323,43 +323,80 @@ static __noinline int source_any(struct __sk_buff *skb, struct telemetry_choice 
 	return source_of(skb, choice, class_at(list, number), drawn);
 }
 
+/* Whether the packet is encapsulated, and right behind its IPv6 header. */
+static __always_inline bool is_encapsulated(struct __sk_buff *skb)
+{
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+
+	return (void *)(ip + 1) + 2 <= packet_end(skb) && is_inner(ip->nexthdr);
+}
+
+/* Leaves a packet as it is. Otherwise clang keeps the verdict in a register that is saved. */
+static __always_inline int leave(void)
+{
+	int verdict = TC_ACT_UNSPEC;
+
+	barrier_var(verdict);
+	return verdict;
+}
+
+static __always_inline struct telemetry_choice *choice_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&telemetry_choices, &zero);
+}
+
+/* Gives a packet of a class telemetry, if it is its turn, or chance has it so. */
+static __always_inline int source_class(struct __sk_buff *skb, const struct telemetry_class *class)
+{
+	struct telemetry_choice *choice = choice_here();
+
+	if (!choice)
+		return leave();
+	if (unlikely(!class->one_in))
+		return source_of(skb, choice, class, 0);
+	return unlikely(is_its_turn(choice, class)) ? chosen(skb, class) : leave();
+}
+
+/* Gives a packet telemetry, if chance has it so, where no class takes turns. */
+static __always_inline int source_by_chance(struct __sk_buff *skb, __u32 ceiling)
+{
+	struct telemetry_choice *choice = choice_here();
+	__u32 drawn;
+
+	if (!choice)
+		return leave();
+	drawn = chance(choice);
+	return drawn > ceiling ? leave() : source_any(skb, choice, drawn);
+}
+
 SEC("tc")
 int telemetry_source(struct __sk_buff *skb)
 {
-	__u32 zero = 0, ceiling, drawn = 0;
-	struct telemetry_choice *choice;
 	struct telemetry_class *class;
 	struct telemetry_list *list;
 	struct flow_fields f;
 
 	if (!is_ipv6(skb))
-		return TC_ACT_UNSPEC;
-	choice = bpf_map_lookup_elem(&telemetry_choices, &zero);
-	if (!choice)
-		return TC_ACT_UNSPEC;
+		return leave();
 	list = list_of(list_current());
-	ceiling = list->ceiling;
+	if (list->ceiling != CEILING_NONE) /* before the packet is looked at, which costs more */
+		return source_by_chance(skb, list->ceiling);
 	class = list->classes;
 	barrier_var(class);
-	if (ceiling != CEILING_NONE) { /* before the packet is looked at, which costs more */
-		drawn = chance(choice);
-		if (drawn > ceiling)
-			return TC_ACT_UNSPEC;
-	}
-	if (!flow_fields(skb, &f))
-		return source_any(skb, choice, drawn);
+	if (unlikely(!class->looks) && is_encapsulated(skb))
+		return source_class(skb, class);
+	if (unlikely(!flow_fields(skb, &f)))
+		return source_any(skb, choice_here(), 0);
 	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++, class ++) {
 		barrier_var(
 			class); /* or clang keeps two variables of the loop, and spills others */
-		if (!fields_match(class, f.head, f.ports))
-			continue;
-		if (class->more && !more_matches(skb, class))
-			continue;
-		if (class->one_in && !is_its_turn(choice, class))
-			return TC_ACT_UNSPEC;
-		return class->one_in ? chosen(skb, class) : source_of(skb, choice, class, drawn);
+		if (likely(fields_match(class, f.head, f.ports)) &&
+		    (likely(!class->more) || likely(more_matches(class, &f))))
+			return source_class(skb, class);
 	}
-	return TC_ACT_UNSPEC;
+	return leave();
 }
 
 /* The free slot that the node writes to, from the stack on; -1: there is none. */

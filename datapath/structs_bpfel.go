@@ -717,20 +717,22 @@ type telemetryChoice struct {
 
 // telemetryClass is struct telemetry_class. What a source does with packets of one class: of the listed ones, the first that the packet matches. It may change at any time.
 type telemetryClass struct {
-	Match        match  // of the inner packet
-	Head         uint64 // what flow_fields.head of the class is, as far as the mask says
-	HeadMask     uint64
-	Ports        uint32 // the same of flow_fields.ports
-	PortsMask    uint32
-	Threshold    uint32 // by chance: random numbers up to it choose the packet
-	OneIn        uint32 // in turn: each so manieth packet of a CPU; 0: by chance
-	Instructions uint16 // 0: no packet
-	Hops         uint8  // nodes that push, at most; the source counts
-	Slots        uint8  // left free in the stack, for nodes that write in place
-	Listed       uint8  // 0: here the list ends; all octets are 0, and no packet is chosen
-	Looks        uint8  // at the match; 0: all packets are of the class
-	More         uint8  // MORE_PREFIXES, MORE_PORTS: what the match says besides the fields
-	Number       uint8  // in the list
+	Match         match  // of the inner packet
+	Head          uint64 // what flow_fields.head of the class is, as far as the mask says
+	HeadMask      uint64
+	Ports         uint32 // the same of flow_fields.ports
+	PortsMask     uint32
+	Addresses     [4]uint64 // the same of the words behind flow_fields.head
+	AddressesMask [4]uint64
+	Threshold     uint32 // by chance: random numbers up to it choose the packet
+	OneIn         uint32 // in turn: each so manieth packet of a CPU; 0: by chance
+	Instructions  uint16 // 0: no packet
+	Hops          uint8  // nodes that push, at most; the source counts
+	Slots         uint8  // left free in the stack, for nodes that write in place
+	Listed        uint8  // 0: here the list ends; all octets are 0, and no packet is chosen
+	Looks         uint8  // at the match; 0: all packets are of the class
+	More          uint8  // MORE_NETWORK, MORE_ALL: what the match says besides the fields
+	Number        uint8  // in the list
 }
 
 // telemetryEvent is struct telemetry_event. A packet that came to the sink, and why it is told of.

@@ -114,9 +114,17 @@ func (c TelemetryClass) entry() (e telemetryClass) {
 // bpf/include/telemetry_class.h.
 func (e *telemetryClass) fields() {
 	m, all := &e.Match, [2]uint16{0, 0xffff}
-	const morePrefixes, morePorts = 1, 2 // MORE_PREFIXES, MORE_PORTS
-	if m.Source != (prefix{}) || m.Destination != (prefix{}) {
-		e.More |= morePrefixes
+	const moreNetwork, moreAll, network = 1, 2, 2 // MORE_NETWORK, MORE_ALL, DESTINATION_WORD
+	e.Addresses = addressWords(m.Family, m.Source.Address, m.Destination.Address)
+	e.AddressesMask = addressWords(m.Family, m.Source.Mask, m.Destination.Mask)
+	for i, mask := range e.AddressesMask {
+		switch {
+		case mask == 0:
+		case i == network:
+			e.More = max(e.More, moreNetwork)
+		default:
+			e.More = moreAll
+		}
 	}
 	for i, ports := range [][2]uint16{m.SourcePorts, m.DestinationPorts} {
 		switch {
@@ -124,7 +132,7 @@ func (e *telemetryClass) fields() {
 			e.Ports |= uint32(bits.ReverseBytes16(ports[0])) << (16 * i)
 			e.PortsMask |= 0xffff << (16 * i)
 		case ports != all:
-			e.More |= morePorts
+			e.More = moreAll
 		}
 	}
 	first := func(value, mask uint16) { // two octets of an IPv6 header: version, DSCP
@@ -141,6 +149,18 @@ func (e *telemetryClass) fields() {
 		e.Head |= uint64(m.Protocol) << 48
 		e.HeadMask |= 0xff << 48
 	}
+}
+
+// addressWords are addresses as they lie behind the first eight octets of an IP header.
+func addressWords(family uint8, source, destination address) (words [4]uint64) {
+	octets := slices.Concat(source[:], destination[:])
+	if family == 4 {
+		octets = slices.Concat(make([]byte, 4), source[12:], destination[12:], make([]byte, 20))
+	}
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(octets[8*i:])
+	}
+	return words
 }
 
 // ceilingOf is the largest random number that chooses a packet of any class: all, where a class

@@ -368,6 +368,7 @@ var telemetryClassesTried = [][]TelemetryClass{
 	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
 		Destination: netip.MustParsePrefix("::1/128")}}},
 	telemetryFieldsTried,
+	telemetryNetworksTried,
 	{{OneIn: 2, InTurn: true, Instructions: 0xffff, Hops: 255, Slots: 1}},
 	{{OneIn: 1, InTurn: true, Instructions: telemetry.EgressTime, Hops: 3, Slots: 31}},
 	{},
@@ -388,6 +389,19 @@ var telemetryFieldsTried = []TelemetryClass{
 		Destination: netip.MustParsePrefix("::/0")}},
 	{OneIn: 1, InTurn: true, Instructions: telemetry.Queue, Hops: 6, Match: srpolicy.Match{
 		Protocol: unix.IPPROTO_TCP, DestinationPorts: srpolicy.Ports{First: 79, Last: 81}}},
+}
+
+// telemetryNetworksTried are prefixes of either half of an address, alone and beside other values.
+var telemetryNetworksTried = []TelemetryClass{
+	{OneIn: 2, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
+		Destination: netip.MustParsePrefix("0:5::/32")}},
+	{OneIn: 1, InTurn: true, Instructions: telemetry.Queue, Hops: 4, Match: srpolicy.Match{
+		Source: netip.MustParsePrefix("0:5::/48"), Protocol: unix.IPPROTO_TCP}},
+	{OneIn: 3, InTurn: true, Instructions: telemetry.NodeID, Hops: 2, Match: srpolicy.Match{
+		Destination: netip.MustParsePrefix("0.0.0.0/24")}},
+	{OneIn: 2, InTurn: true, Instructions: telemetry.NodeID, Hops: 5, Match: srpolicy.Match{
+		Destination:      netip.MustParsePrefix("::/64"),
+		DestinationPorts: srpolicy.Ports{First: 80, Last: 80}}},
 }
 
 // optionClassesTried are for encodings whose header has at most 264 octets.

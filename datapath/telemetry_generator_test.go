@@ -34,6 +34,7 @@ func (g telemetryGenerator) inner() (packet []byte, protocol uint8) {
 		header := append(make([]byte, 40), transport...)
 		header[0], header[6], header[23], header[39] = 0x60|byte(class>>4), l4, host, 1
 		header[1] = byte(class << 4)
+		header[11], header[27] = byte(g.pick(0, 0, 5)), byte(g.pick(0, 0, 5))
 		return header, 41
 	case 3, 4, 5:
 		ihl := g.pick(5, 5, 5, 6, 15)

@@ -6,8 +6,10 @@
 #include "telemetry_flow.h"
 
 #define TELEMETRY_CLASSES 16
-#define MORE_PREFIXES 1
-#define MORE_PORTS 2 /* ranges */
+#define MORE_NETWORK 1 /* of addresses, the word at DESTINATION_WORD */
+#define MORE_ALL 2 /* all of them, and ranges of ports */
+#define DESTINATION_WORD 2 /* first half of an IPv6 destination */
+#define ADDRESS_WORDS 4 /* of eight octets, in an IPv6 header and in its place */
 #define CEILING_NONE 0xffffffff /* a class takes turns, and counts all of its packets */
 
 /* What a source does with packets of one class: of the listed ones, the first that the packet
@@ -18,6 +20,8 @@ struct telemetry_class {
 	__u64 head_mask;
 	__u32 ports; /* the same of flow_fields.ports */
 	__u32 ports_mask;
+	__u64 addresses[ADDRESS_WORDS]; /* the same of the words behind flow_fields.head */
+	__u64 addresses_mask[ADDRESS_WORDS];
 	__u32 threshold; /* by chance: random numbers up to it choose the packet */
 	__u32 one_in; /* in turn: each so manieth packet of a CPU; 0: by chance */
 	__u16 instructions; /* 0: no packet */
@@ -25,7 +29,7 @@ struct telemetry_class {
 	__u8 slots; /* left free in the stack, for nodes that write in place */
 	__u8 listed; /* 0: here the list ends; all octets are 0, and no packet is chosen */
 	__u8 looks; /* at the match; 0: all packets are of the class */
-	__u8 more; /* MORE_PREFIXES, MORE_PORTS: what the match says besides the fields */
+	__u8 more; /* MORE_NETWORK, MORE_ALL: what the match says besides the fields */
 	__u8 number; /* in the list */
 };
 
@@ -109,13 +113,13 @@ static __always_inline __u32 class_find(const struct telemetry_flow_key *key, __
 /* What a flow with ports says, in words as they lie in its headers. */
 struct flow_fields {
 	__u64 head; /* as the first of an IPv6 header: version, DSCP, and in octet 6 the protocol */
+	const __u64 *addresses; /* what follows it there, ADDRESS_WORDS */
 	__u32 ports;
 };
 
 /* Version and protocol of the first word of an IPv6 header. */
 #define HEAD_KIND 0x00ff0000000000f0ULL
 #define HEAD_OF(version, protocol) ((__u64)(protocol) << 48 | (version) << 4)
-#define HEAD_PROTOCOL(head) ((head) >> 48 & 0xff)
 
 /*
  * The flow of what most packets are: TCP or UDP right behind an IP header, and that behind an IPv6
@@ -124,26 +128,28 @@ struct flow_fields {
  */
 static __always_inline bool flow_fields(struct __sk_buff *skb, struct flow_fields *f)
 {
-	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
-	__u64 *inner = (void *)(ip + 1), head;
-	struct iphdr *ip4 = (void *)inner;
+	const struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+	const __u64 *inner = (const void *)(ip + 1);
+	const struct iphdr *ip4 = (const void *)inner;
+	__u64 outer, kind;
 
-	if ((void *)inner + sizeof(struct ipv6hdr) + TCP_FLAGS_AT + 1 > packet_end(skb))
+	if (unlikely((void *)inner + sizeof(struct ipv6hdr) + TCP_FLAGS_AT + 1 > packet_end(skb)))
 		return false;
-	head = *(__u64 *)ip;
+	if (unlikely(sizeof(struct ethhdr) + sizeof(*ip) + bpf_ntohs(ip->payload_len) > skb->len))
+		return false;
+	outer = *(const __u64 *)ip & HEAD_KIND;
 	f->head = *inner;
-	if (sizeof(struct ethhdr) + sizeof(*ip) + bpf_ntohs(ip->payload_len) > skb->len)
+	f->ports = *(const __u32 *)(inner + 5);
+	f->addresses = inner + 1;
+	kind = f->head & HEAD_KIND;
+	if (likely(outer == HEAD_OF(6, IPPROTO_IPV6)))
+		return likely(kind == HEAD_OF(6, IPPROTO_TCP)) || kind == HEAD_OF(6, IPPROTO_UDP);
+	if (outer != HEAD_OF(6, IPPROTO_IPIP) || (f->head & 0xff) != 0x45 ||
+	    ip4->frag_off & bpf_htons(0x3fff))
 		return false;
-	if ((head & HEAD_KIND) == HEAD_OF(6, IPPROTO_IPV6) && (f->head & 0xf0) == 0x60) {
-		f->ports = *(__u32 *)(inner + 5);
-	} else if ((head & HEAD_KIND) == HEAD_OF(6, IPPROTO_IPIP) && (f->head & 0xff) == 0x45 &&
-		   !(ip4->frag_off & bpf_htons(0x3fff))) {
-		f->head = bpf_htons(4 << 12 | (ip4->tos & 0xfc) << 4) | (__u64)ip4->protocol << 48;
-		f->ports = *(__u32 *)(ip4 + 1);
-	} else {
-		return false;
-	}
-	return HEAD_PROTOCOL(f->head) == IPPROTO_TCP || HEAD_PROTOCOL(f->head) == IPPROTO_UDP;
+	f->head = bpf_htons(4 << 12 | (ip4->tos & 0xfc) << 4) | (__u64)ip4->protocol << 48;
+	f->ports = *(const __u32 *)(ip4 + 1);
+	return ip4->protocol == IPPROTO_TCP || ip4->protocol == IPPROTO_UDP;
 }
 
 static __always_inline bool fields_match(const struct telemetry_class *class, __u64 head,
@@ -164,29 +170,34 @@ static __always_inline __u32 inner_without_walk(struct __sk_buff *skb)
 	return ip->nexthdr;
 }
 
-/* Whether addresses and ports of a packet that has flow_fields are those of a class. */
-static __always_inline bool more_matches(struct __sk_buff *skb, const struct telemetry_class *class)
+/* Whether a word of addresses is that of a class. It is compared where it lies. */
+static __always_inline bool word_matches(const struct telemetry_class *class,
+					 const struct flow_fields *f, __u32 i)
 {
-	struct ipv6hdr *ip6 = packet_start(skb) + sizeof(struct ethhdr) + sizeof(*ip6);
-	const struct match *m = &class->match;
-	struct address source, destination;
-	struct iphdr *ip4 = (void *)ip6;
-	__be16 *ports = (void *)(ip6 + 1);
+	return (f->addresses[i] & class->addresses_mask[i]) == class->addresses[i];
+}
 
-	if ((void *)(ports + 2) > packet_end(skb))
-		return false;
-	if (likely(ip6->version == 6)) {
-		source = address_load(&ip6->saddr);
-		destination = address_load(&ip6->daddr);
-	} else {
-		source = address_from_ipv4(ip4->saddr);
-		destination = address_from_ipv4(ip4->daddr);
-		ports = (void *)(ip4 + 1);
-	}
-	return prefix_matches(&m->source, &source) &&
-	       prefix_matches(&m->destination, &destination) &&
-	       (!(class->more & MORE_PORTS) || (port_matches(m->source_ports, ports[0]) &&
-						port_matches(m->destination_ports, ports[1])));
+/* Whether the other words of addresses and the ports are those of a class. Of IPv4, addresses are
+ * in the second half of the first word and in the first half of the second. */
+static __always_inline bool all_match(const struct telemetry_class *class,
+				      const struct flow_fields *f)
+{
+	__u32 ports = f->ports;
+
+	barrier_var(ports); /* or clang prepares them for other classes, too */
+	for (__u32 i = 0; i < ADDRESS_WORDS; i++)
+		if (i != DESTINATION_WORD && !word_matches(class, f, i))
+			return false;
+	return port_matches(class->match.source_ports, ports) &&
+	       port_matches(class->match.destination_ports, ports >> 16);
+}
+
+/* Whether what a class says besides is true of a packet that has flow_fields. */
+static __always_inline bool more_matches(const struct telemetry_class *class,
+					 const struct flow_fields *f)
+{
+	return word_matches(class, f, DESTINATION_WORD) &&
+	       (likely(class->more == MORE_NETWORK) || all_match(class, f));
 }
 
 /* The class of a packet, by what is encapsulated in it, or by itself if it is plain;

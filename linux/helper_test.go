@@ -13,6 +13,13 @@ import (
 
 var serial atomic.Int32
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // uniqueName is a name that no other test, and no other run of this test, has.
 func uniqueName(t *testing.T) string {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"sextant/datapath"
+	"sextant/datapath/model"
 	"sextant/packet/flow"
 	"sextant/packet/telemetry"
 )
@@ -33,8 +34,10 @@ type Options struct {
 	// DatagramSize is how many octets of reports go into a datagram at most; one report that is
 	// longer goes alone.
 	DatagramSize int
-	FlushAfter   time.Duration // a report waits so long for others, at most
-	ScanEvery    time.Duration // between looks for pauses
+	// FlushAfter is how long reports of packets that have nothing but telemetry wait for others, at
+	// most. All others leave at once, with those that wait.
+	FlushAfter time.Duration
+	ScanEvery  time.Duration // between looks for pauses
 }
 
 // Exporter writes reports, each Write being one datagram. It is for one goroutine, but for
@@ -47,6 +50,7 @@ type Exporter struct {
 	datagram []byte
 	waiting  uint64 // reports in the datagram
 	since    time.Time
+	urgent   bool // one of them leaves at once
 	sequence uint32
 	paused   map[flow.Tuple]uint64 // when their last packets came
 }
@@ -94,7 +98,7 @@ func (e *Exporter) Run(ctx context.Context, source Source) error {
 		case err != nil:
 			return err
 		default:
-			e.Event(event, now)
+			e.Event(event, time.Now())
 		}
 	}
 	e.flush()
@@ -109,15 +113,24 @@ func (e *Exporter) deadline(now, scan time.Time) time.Time {
 	if e.options.ScanEvery > 0 && scan.Before(at) {
 		at = scan
 	}
-	if flush := e.since.Add(e.options.FlushAfter); e.waiting > 0 && flush.Before(at) {
+	if flush := e.since.Add(e.wait()); e.waiting > 0 && flush.Before(at) {
 		at = flush
 	}
 	return at
 }
 
+// wait is how long a report waits from when it is added: one that leaves at once takes along those
+// that are there already, which the source returns without waiting.
+func (e *Exporter) wait() time.Duration {
+	if e.urgent {
+		return time.Nanosecond
+	}
+	return e.options.FlushAfter
+}
+
 // Event takes a packet that the sink reports.
 func (e *Exporter) Event(event datapath.TelemetryEvent, now time.Time) {
-	e.add(ofEvent(event), now)
+	e.add(ofEvent(event), event.Reasons&^model.TelemetryEach != 0, now)
 	e.Tick(now)
 }
 
@@ -126,7 +139,7 @@ func (e *Exporter) Pauses(pauses []datapath.Pause, now time.Time) {
 	paused := make(map[flow.Tuple]uint64, len(pauses))
 	for _, p := range pauses {
 		if last, ok := e.paused[p.Flow]; !ok || last != p.LastNS {
-			e.add(ofPause(p), now)
+			e.add(ofPause(p), true, now)
 		}
 		paused[p.Flow] = p.LastNS
 	}
@@ -136,14 +149,14 @@ func (e *Exporter) Pauses(pauses []datapath.Pause, now time.Time) {
 
 // Tick sends what has waited for long enough.
 func (e *Exporter) Tick(now time.Time) {
-	if e.waiting > 0 && now.Sub(e.since) >= e.options.FlushAfter {
+	if e.waiting > 0 && now.Sub(e.since) >= e.wait() {
 		e.flush()
 	}
 }
 
 // add puts a report into the datagram, sending the one before if it is full. It panics if the
 // report has a fault, which only a mistake in this package can bring about.
-func (e *Exporter) add(r telemetry.Report, now time.Time) {
+func (e *Exporter) add(r telemetry.Report, urgent bool, now time.Time) {
 	before := len(e.datagram)
 	if before == 0 {
 		e.begin(now)
@@ -159,6 +172,7 @@ func (e *Exporter) add(r telemetry.Report, now time.Time) {
 	}
 	e.datagram = octets
 	e.waiting++
+	e.urgent = e.urgent || urgent
 	e.reports.Add(1)
 }
 
@@ -180,5 +194,5 @@ func (e *Exporter) flush() {
 	}
 	e.datagrams.Add(1)
 	e.sequence++
-	e.datagram, e.waiting = e.datagram[:0], 0
+	e.datagram, e.waiting, e.urgent = e.datagram[:0], 0, false
 }

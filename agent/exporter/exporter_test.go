@@ -109,6 +109,33 @@ func TestCoalescing(t *testing.T) {
 	}
 }
 
+// TestUrgent: a report with a reason of its own leaves at once, with those that wait.
+func TestUrgent(t *testing.T) {
+	to := &datagrams{}
+	e := newExporter(t, to)
+	event := datapath.TelemetryEvent{Reasons: model.TelemetryEach, Packet: make([]byte, 40)}
+	e.Event(event, start)
+	e.Tick(start.Add(time.Millisecond))
+	if len(to.sent) != 0 {
+		t.Fatal("a report that can wait does not")
+	}
+	event.Reasons |= model.TelemetryPath
+	e.Event(event, start.Add(time.Millisecond))
+	e.Event(datapath.TelemetryEvent{Reasons: model.TelemetryEach, Packet: make([]byte, 40)},
+		start.Add(2*time.Millisecond))
+	e.Tick(start.Add(3 * time.Millisecond))
+	if len(to.sent) != 1 {
+		t.Fatalf("%d datagrams, want one with what waited and the urgent report", len(to.sent))
+	}
+	if _, all := reports(t, to.sent[0]); len(all) != 2 {
+		t.Errorf("%d reports left with the urgent one, want 2", len(all))
+	}
+	e.Tick(start.Add(time.Second + 2*time.Millisecond))
+	if len(to.sent) != 2 {
+		t.Errorf("%d datagrams, want the report behind it when it has waited", len(to.sent))
+	}
+}
+
 // TestPauses: a pause is reported once, and again when the flow pauses again; the flow is in the
 // headers, and its number is that of the packet that ends the pause.
 func TestPauses(t *testing.T) {

@@ -2,18 +2,13 @@
 package telemetry
 
 import (
-	"context"
-	"fmt"
-	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
 	"sextant/agent/explain"
-	"sextant/agent/exporter"
 	"sextant/agent/metrics"
 	"sextant/agent/role"
 	"sextant/config"
@@ -174,89 +169,6 @@ func (r *Role) Fill(*Role) error {
 	r.Program.sender = sender
 	return err
 }
-
-// reportSender sends what a sink found, until it is stopped.
-type reportSender struct {
-	to       []netip.AddrPort
-	watch    model.TelemetryWatch
-	exporter *exporter.Exporter
-	socket   *net.UDPConn
-	events   *datapath.TelemetryEvents
-	end      context.CancelFunc
-	ended    chan struct{}
-}
-
-const (
-	// reportBytes of a datagram fit any IPv6 path, with IPv6 and UDP in front.
-	reportBytes = 1280 - 40 - 8
-	// atOnce has reports wait for those that are there already, and for none to come.
-	atOnce = time.Nanosecond
-	// scanAtLeast is between looks through the table of flows for those that pause.
-	scanAtLeast = 100 * time.Millisecond
-)
-
-func startSender(r *Role) (*reportSender, error) {
-	s := &reportSender{to: r.collectors, watch: r.Watch, ended: make(chan struct{})}
-	options := exporter.Options{Node: r.Config.Node, DatagramSize: reportBytes, FlushAfter: atOnce}
-	if r.Watch.Reasons&model.TelemetryGap != 0 && (r.Watch.GapNS > 0 || r.Watch.GapRTTs > 0) {
-		options.ScanEvery = max(time.Duration(r.Watch.GapNS), scanAtLeast)
-	}
-	var err error
-	if s.exporter, err = exporter.New(s, options); err != nil {
-		return nil, err
-	}
-	if s.socket, err = net.ListenUDP("udp", nil); err != nil {
-		return nil, fmt.Errorf("open a socket for telemetry reports to %s: %w", s.to, err)
-	}
-	if s.events, err = r.Program.Events(); err != nil {
-		s.socket.Close()
-		return nil, err
-	}
-	ctx, end := context.WithCancel(r.room.Life)
-	s.end = end
-	finds := sinkFinds{s.events, r.Program.Telemetry, r.Watch}
-	go func() {
-		defer close(s.ended)
-		if err := s.exporter.Run(ctx, finds); err != nil {
-			r.room.Log.Warn("reports of telemetry are not sent any more", "error", err)
-		}
-	}()
-	return s, nil
-}
-
-// Write sends a datagram to each collector. The error is the first one's.
-func (s *reportSender) Write(datagram []byte) (int, error) {
-	n, err := s.socket.WriteToUDPAddrPort(datagram, s.to[0])
-	for _, to := range s.to[1:] {
-		_, _ = s.socket.WriteToUDPAddrPort(datagram, to) // mirrors get what they can
-	}
-	return n, err
-}
-
-// sends reports whether what is sent, and to whom, is what the role wants.
-func (s *reportSender) sends(r *Role) bool {
-	return s != nil && slices.Equal(s.to, r.collectors) && s.watch == r.Watch
-}
-
-func (s *reportSender) stop() {
-	if s == nil {
-		return
-	}
-	s.end()
-	s.events.Close()
-	<-s.ended
-	s.socket.Close()
-}
-
-// sinkFinds is where the exporter looks.
-type sinkFinds struct {
-	*datapath.TelemetryEvents
-	sink  *datapath.Telemetry
-	watch model.TelemetryWatch
-}
-
-// Pauses are the flows that have been silent for long.
-func (f sinkFinds) Pauses() ([]datapath.Pause, error) { return f.sink.Pauses(f.watch) }
 
 // Count adds what became of packets and reports.
 func (r *Role) Count(c *api.Counters) error {

@@ -35,7 +35,7 @@ const (
 var watchedGoodput = watched{after: 2 * time.Second, lasts: 4 * time.Second}
 
 // congestionControl is the sender's. Linux has none that couples subflows, as the paper's has; BBR,
-// the default of some machines, loses up to a sixth of what it sends where subflows share a queue.
+// the default of some machines, sends up to 18 % again where subflows share a queue.
 var congestionControl = lab.Sysctl{Name: "net.ipv4.tcp_congestion_control", Value: "reno"}
 
 // twoLinks makes the network of figure 12: the last link leads to the server, at the same cost as

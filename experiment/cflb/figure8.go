@@ -48,7 +48,7 @@ func forwarders() []forwarder {
 }
 
 const (
-	pushPasses  = 401    // over all routers, one round each
+	pushPasses  = 151    // over all routers, one round each
 	pushQuick   = 31     // if the experiment is quick
 	pushPackets = 20_000 // of a round: 5 to 30 ms, so that those of a pass meet the same machine
 )

@@ -98,7 +98,10 @@ class Client:
     def call(
         self, method: str, path: str, body: object = None, query: Mapping[str, str] | None = None
     ) -> Any:
-        """Send a request, and return the answer's JSON, or its text if it is none."""
+        """Send a request, and return the answer's JSON, or its text if it is none.
+
+        A daemon that cannot be reached raises ConnectionError, one that refuses APIError.
+        """
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         payload = None
         if body is not None:
@@ -110,6 +113,11 @@ class Client:
             connection.request(method, target, payload, headers)
             answer = connection.getresponse()
             text = answer.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            raise ConnectionError(
+                f"{method} {path} at {self._path or self._address}: {error or repr(error)}; "
+                "see that the daemon runs and serves its API there"
+            ) from error
         finally:
             connection.close()
         if answer.status >= 300:

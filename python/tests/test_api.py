@@ -1,6 +1,7 @@
 """Tests of the clients against a server of the test's own, and of results."""
 
 import json
+import socket
 import socketserver
 import tempfile
 import threading
@@ -84,6 +85,21 @@ class Clients(unittest.TestCase):
         with self.assertRaises(APIError) as caught:
             Agent(self.socket).put_backend("a/b", "c", {"weight": 1})
         self.assertEqual((caught.exception.status, caught.exception.code), (404, "not_found"))
+
+    def test_who_is_not_there_is_named(self) -> None:
+        silent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(silent.close)
+        silent.bind(self.socket + "2")
+        silent.listen()
+        clients = (
+            Agent(self.socket + "1"),
+            Agent(self.socket + "2", timeout=0.05),
+            Agent(address="127.0.0.1:1"),
+        )
+        for client, place in zip(clients, (self.socket + "1", self.socket + "2", "127.0.0.1:1")):
+            with self.assertRaises(ConnectionError) as caught:
+                client.call("GET", "/v1/status")
+            self.assertIn(f"GET /v1/status at {place}: ", str(caught.exception))
 
     def test_one_place(self) -> None:
         self.assertRaises(ValueError, Agent, "/run/s", address="localhost:1")

@@ -235,8 +235,8 @@ func BenchmarkPermutation(b *testing.B) {
 	}
 }
 
-// BenchmarkChange lets flows leave and arrive at k = 48, while a share of the hosts has flows. Times
-// are of arrivals.
+// BenchmarkChange lets flows leave and arrive at k = 48, while a share of the hosts has flows. Its
+// times are of arrivals.
 func BenchmarkChange(b *testing.B) {
 	for _, percent := range []int{50, 90, 99, 100} {
 		b.Run(fmt.Sprintf("load=%d%%", percent), func(b *testing.B) { benchmarkChange(b, percent) })

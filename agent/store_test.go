@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -185,6 +186,43 @@ func TestNumberSID(t *testing.T) {
 	}
 	if want := []uint16{7, 0xe000, 0xe001, 0xe000}; !slices.Equal(ids, want) {
 		t.Errorf("ids %#x, want %#x", ids, want)
+	}
+}
+
+// SIDs of pods come and go; those that are used keep their ids.
+func TestPruneSIDs(t *testing.T) {
+	file, err := parseNode(storedNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, used := map[string]uint16{}, map[netip.Addr]bool{}
+	sidOf := func(i int) netip.Addr {
+		return netip.AddrFrom16([16]byte{0xfd, 14: byte(i >> 8), 15: byte(i)})
+	}
+	const lasting, all = 100, 30_000
+	for i := range all {
+		state.PruneSIDs(known, func() map[netip.Addr]bool { return used })
+		id, err := state.NumberSID(known, file.Domain.Block, sidOf(i))
+		if err != nil {
+			t.Fatalf("SID %d: %v", i+1, err)
+		}
+		if i < lasting {
+			if used[sidOf(i)] = true; id != 0xe000+uint16(i) {
+				t.Fatalf("SID %d has id %#x", i+1, id)
+			}
+		}
+	}
+	owners := map[uint16]string{}
+	for sid, id := range known {
+		if other, taken := owners[id]; taken {
+			t.Errorf("%s and %s have id %#x", sid, other, id)
+		}
+		owners[id] = sid
+	}
+	for i := range lasting {
+		if id := known[sidOf(i).String()]; id != 0xe000+uint16(i) {
+			t.Errorf("SID %d has id %#x now", i+1, id)
+		}
 	}
 }
 

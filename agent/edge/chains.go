@@ -2,6 +2,7 @@ package edge
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -90,15 +91,39 @@ func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error
 		if err != nil {
 			return nil, err
 		}
-		state, err := pool.ParseState(string(b.State))
+		is, err := pool.ParseState(string(b.State))
 		if err != nil {
 			return nil, err
 		}
 		site, _ := slices.BinarySearch(sites, b.Site)
-		members[i] = pool.Backend{ID: id, Weight: uint32(b.Weight), State: state,
-			Site: uint16(site)}
+		members[i] = pool.Backend{ID: id, Key: state.KeyOfSID(id, b.SID), Weight: uint32(b.Weight),
+			State: is, Site: uint16(site)}
 	}
 	return members, nil
+}
+
+// usedSIDs are those of what runs, and of services that shall.
+func (e *Room) usedSIDs(next []*Service) map[netip.Addr]bool {
+	used := map[netip.Addr]bool{}
+	if e.Runs != nil {
+		for i := range e.Runs.Services {
+			next = append(next, &e.Runs.Services[i])
+		}
+	}
+	for _, s := range next {
+		for _, b := range s.Backends {
+			used[b.SID] = true
+			for _, sid := range s.PathTo(b) {
+				used[sid] = true
+			}
+		}
+		for _, sids := range []map[uint16]netip.Addr{s.pastSIDs, s.Paths.sids} {
+			for _, sid := range sids {
+				used[sid] = true
+			}
+		}
+	}
+	return used
 }
 
 // previousChains are what a service's chains were before: a generation if it can go on, else the

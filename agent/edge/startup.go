@@ -47,9 +47,10 @@ func (e *Room) withRemembered(
 	s *Service, n *config.Node, chains []pool.Chain, members []pool.Backend,
 ) []pool.Backend {
 	others := e.remembered(n, chains, members)
-	for id := range others {
+	for id, sid := range others {
 		members = append(members[:len(members):len(members)],
-			pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
+			pool.Backend{ID: id, Key: state.KeyOfSID(id, sid), Weight: config.DefaultWeight,
+				State: pool.Draining})
 	}
 	if s.pastSIDs == nil {
 		s.pastSIDs = others

@@ -9,6 +9,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/lb/consistenthash"
 	"sextant/packet/srv6"
 )
 
@@ -121,6 +122,9 @@ func endpointOf(key datapath.ServiceKey) config.Endpoint {
 	return e
 }
 
+// localIDs is how many ids are behind the global ones: 0xe000 to 0xffff.
+const localIDs = 8192
+
 // NumberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one
 // that stands for a SID of another form.
 func NumberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint16, error) {
@@ -134,13 +138,37 @@ func NumberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint1
 	for _, id := range known {
 		taken[id] = true
 	}
-	for id := uint32(srv6.MaxGlobalCSID) + 1; id <= 0xffff; id++ {
+	first := uint32(srv6.MaxGlobalCSID) + 1
+	for id := first; id < first+localIDs; id++ {
 		if !taken[uint16(id)] {
 			known[sid.String()] = uint16(id)
 			return uint16(id), nil
 		}
 	}
-	return 0, fmt.Errorf("more SIDs outside of the block %s than can be numbered", block.Prefix())
+	return 0, fmt.Errorf("more than %d SIDs outside of the block %s at a time: give some "+
+		"backends SIDs behind it", localIDs, block.Prefix())
+}
+
+// KeyOfSID is what all nodes know the backend by that has an id here: 0 stands for the id itself,
+// if it is the compressed SID. Local ids differ between nodes.
+func KeyOfSID(id uint16, sid netip.Addr) uint64 {
+	if srv6.CSID(id).Global() {
+		return 0
+	}
+	return consistenthash.KeyOf(sid.As16())
+}
+
+// PruneSIDs forgets the local ids of SIDs that are not used any more, if half of all are taken:
+// SIDs of pods come and go for as long as a node runs.
+func PruneSIDs(known map[string]uint16, used func() map[netip.Addr]bool) {
+	if len(known) < localIDs/2 {
+		return
+	}
+	keep := used()
+	maps.DeleteFunc(known, func(text string, _ uint16) bool {
+		sid, err := netip.ParseAddr(text)
+		return err != nil || !keep[sid]
+	})
 }
 
 // SIDOf is the SID behind an id, as NumberSID gave it; the zero value: none is known.

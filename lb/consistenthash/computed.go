@@ -9,9 +9,9 @@ const Depth = rankingDepth
 // members that takes less time than a Ranking saves, and no memory.
 type Computed struct {
 	seed    uint64
-	members []Member  // of positive weight, by ascending id
-	inverse []float64 // of their weights
-	equal   bool      // all weigh the same
+	members []Member // of positive weight, by ascending id
+	known   []scored // the same
+	equal   bool     // all weigh the same
 	logs    *[1<<logBits + 1]uint32
 }
 
@@ -22,9 +22,9 @@ func Compute(seed uint64, members []Member) (*Computed, error) {
 		return nil, err
 	}
 	c := &Computed{seed: mix(seed), members: sorted, logs: logTable()}
-	c.inverse = make([]float64, len(sorted))
+	c.known = make([]scored, len(sorted))
 	for i, m := range sorted {
-		c.inverse[i] = 1 / float64(m.Weight)
+		c.known[i] = m.scored()
 	}
 	c.equal = !slices.ContainsFunc(sorted,
 		func(m Member) bool { return m.Weight != sorted[0].Weight })
@@ -54,8 +54,8 @@ const closeDraws = 24
 // them are so close that rounding may decide.
 func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 	var draws [Depth + 1]uint64 // the last is the best of those behind
-	for _, m := range c.members {
-		draw := drawOf(c.seed, slot, m.ID)
+	for i := range c.members {
+		draw := drawOf(c.seed, slot, c.known[i].key)
 		if draw <= draws[Depth] {
 			continue
 		}
@@ -71,7 +71,7 @@ func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 		}
 		draws[at] = draw
 		if at < Depth {
-			space[at] = m.ID
+			space[at] = c.members[i].ID
 		}
 	}
 	for i := range known {
@@ -83,23 +83,19 @@ func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 }
 
 func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
-	var scores [Depth]float64
+	var best [Depth]standing
 	known := 0
-	for i, m := range c.members {
-		score := c.score(slot, i)
-		if known == Depth {
-			// Members come by ascending id, which decides between equals.
-			if score >= scores[Depth-1] {
-				continue
-			}
-		} else {
-			known++
+	for i := range c.members {
+		here := c.standing(slot, i)
+		if known == Depth && !here.before(best[Depth-1]) {
+			continue
 		}
+		known = min(known+1, Depth)
 		at := known - 1
-		for ; at > 0 && score < scores[at-1]; at-- {
-			scores[at], space[at] = scores[at-1], space[at-1]
+		for ; at > 0 && here.before(best[at-1]); at-- {
+			best[at], space[at] = best[at-1], space[at-1]
 		}
-		scores[at], space[at] = score, m.ID
+		best[at], space[at] = here, here.id
 	}
 	return space[:known]
 }
@@ -107,15 +103,15 @@ func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
 // All returns all members in the slot's order.
 func (c *Computed) All(slot int) []uint16 {
 	all := make([]standing, len(c.members))
-	for i, m := range c.members {
-		all[i] = standing{c.score(slot, i), m.ID}
+	for i := range all {
+		all[i] = c.standing(slot, i)
 	}
 	return inOrder(all)
 }
 
-func (c *Computed) score(slot, member int) float64 {
-	draw := drawOf(c.seed, slot, c.members[member].ID)
-	return float64(negativeLog2(draw, c.logs)) * c.inverse[member]
+func (c *Computed) standing(slot, member int) standing {
+	m := c.known[member]
+	return m.standing(drawOf(c.seed, slot, m.key), c.logs, c.members[member].ID)
 }
 
 // inOrder returns the ids, best first.

@@ -10,19 +10,23 @@ import (
 	"sextant/lb/consistenthash"
 )
 
-// drawMembers draws a pool in which ids overlap those of other draws, and weights are equal, small,
-// 0 or far apart.
+// drawMembers draws a pool in which ids overlap those of other draws, weights are equal, small, 0
+// or far apart, and some members have keys.
 func drawMembers(t *rapid.T, label string) []consistenthash.Member {
 	weights := rapid.SampledFrom([]*rapid.Generator[uint32]{
 		rapid.Just(uint32(1)), rapid.Uint32Range(0, 5), rapid.Uint32(),
 	}).Draw(t, label+" kind of weights")
+	key := rapid.SampledFrom([]uint64{0, 0, 0, keyOf(1), keyOf(2), keyOf(3)})
 	member := rapid.Custom(func(t *rapid.T) consistenthash.Member {
 		return consistenthash.Member{ID: rapid.Uint16Range(1, 60).Draw(t, "id"),
-			Weight: weights.Draw(t, "weight")}
+			Weight: weights.Draw(t, "weight"), Key: key.Draw(t, "key")}
 	})
 	return rapid.SliceOfNDistinct(member, 0, 40,
 		func(m consistenthash.Member) uint16 { return m.ID }).Draw(t, label)
 }
+
+// keyOf is the key of one of many addresses that differ in few bits.
+func keyOf(host byte) uint64 { return consistenthash.KeyOf([16]byte{0xfd, 15: host}) }
 
 // drawTable draws a table with a history, or with owners in no proportion.
 func drawTable(t *rapid.T) *consistenthash.Table {

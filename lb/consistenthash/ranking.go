@@ -103,7 +103,8 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 	switch {
 	case many:
 		next.removeAll(left, r)
-	case len(left) == 1 && len(joined) == 1 && left[0].ID == joined[0].ID:
+	case len(left) == 1 && len(joined) == 1 && left[0].ID == joined[0].ID &&
+		left[0].key() == joined[0].key():
 		return next, next.reweigh(left[0].ID, r), nil
 	default:
 		for _, m := range left {
@@ -119,8 +120,8 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 	return next, changed, nil
 }
 
-// difference returns those in before that are not in after with the same weight, and those in after
-// that are not in before. Both are sorted by id.
+// difference returns those in before that are not in after with the same weight and key, and those
+// in after that are not in before. Both are sorted by id.
 func difference(before, after []Member) (left, joined []Member) {
 	for i, j := 0, 0; i < len(before) || j < len(after); {
 		switch {
@@ -164,9 +165,9 @@ func (r *Ranking) Holding(id uint16) (slots []int32) {
 		}
 		return slots
 	}
-	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
+	seed, key, least := r.scorer.seed, r.scorer.known[id].key, r.scorer.least(id, r.reach)
 	for slot := range r.slots {
-		if u := drawOf(seed, slot, id); u >= least && r.scorer.standingOf(u,
+		if u := drawOf(seed, slot, key); u >= least && r.scorer.standingOf(u,
 			id).before(r.at(slot).bound) {
 			slots = append(slots, int32(slot))
 		}
@@ -185,7 +186,6 @@ func (r *Ranking) All(slot int) []uint16 {
 
 // fill finds the best members of a slot among all.
 func (r *Ranking) fill(slot int, o *order) {
-	// members come by ascending id, so equal scores keep their order
 	var best [rankingDepth]standing
 	known, bound := 0, everybody
 	for _, m := range r.members {
@@ -238,10 +238,10 @@ func (r *Ranking) removeFrom(slot int, id uint16, before *Ranking) {
 
 // reweigh gives the only member whose weight differs its new places, in one pass.
 func (r *Ranking) reweigh(id uint16, before *Ranking) (changed []int32) {
-	seed := r.scorer.seed
+	seed, key := r.scorer.seed, r.scorer.known[id].key
 	least := min(r.scorer.least(id, r.reach), before.scorer.least(id, before.reach))
 	for slot := range r.slots {
-		u := drawOf(seed, slot, id)
+		u := drawOf(seed, slot, key)
 		if u < least {
 			continue
 		}
@@ -282,9 +282,9 @@ func (r *Ranking) removeAll(left []Member, before *Ranking) {
 
 // insert puts a member into all slots.
 func (r *Ranking) insert(id uint16, before *Ranking, changed []int32) []int32 {
-	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
+	seed, key, least := r.scorer.seed, r.scorer.known[id].key, r.scorer.least(id, r.reach)
 	for slot := range r.slots {
-		u := drawOf(seed, slot, id)
+		u := drawOf(seed, slot, key)
 		if u < least {
 			continue
 		}

@@ -21,6 +21,47 @@ func rank(t testing.TB, slots int, seed uint64,
 	return r
 }
 
+// Nodes that number members each in its own way have the same orders of their keys.
+func TestRankingByKeys(t *testing.T) {
+	const slots, members = 2000, 30
+	weights := [members]uint32{}
+	for i := range weights {
+		weights[i] = 1 + uint32(i%3)
+	}
+	node := func(number func(i int) uint16) (all []consistenthash.Member, host [100]int) {
+		for i, weight := range weights {
+			id := number(i)
+			all = append(all, consistenthash.Member{ID: id, Weight: weight, Key: keyOf(byte(i))})
+			host[id] = i
+		}
+		return all, host
+	}
+	one, hostsOfOne := node(func(i int) uint16 { return uint16(i + 1) })
+	other, hostsOfOther := node(func(i int) uint16 { return uint16(90 - (i*7)%members) })
+	kept := rank(t, slots, 5, one)
+	computed, err := consistenthash.Compute(5, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	firsts := [members]int{}
+	for slot := range slots {
+		here, there := kept.All(slot), computed.All(slot)
+		for place := range here {
+			if hostsOfOne[here[place]] != hostsOfOther[there[place]] {
+				t.Fatalf("slot %d, place %d: member %d, at the other node %d", slot, place,
+					hostsOfOne[here[place]], hostsOfOther[there[place]])
+			}
+		}
+		firsts[hostsOfOne[here[0]]]++
+	}
+	for i, n := range firsts {
+		share := slots * float64(weights[i]) / (2 * members)
+		if math.Abs(float64(n)-share) > 5*math.Sqrt(share) {
+			t.Errorf("member %d is first in %d slots, want some %.0f", i, n, share)
+		}
+	}
+}
+
 // Whatever the way, the same members give the same orders: this is what lets edges agree without
 // talking.
 func TestRankingForgetsThePast(t *testing.T) {

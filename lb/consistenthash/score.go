@@ -6,14 +6,19 @@ import (
 	"sync"
 )
 
-// standing is a member's place in the order of a slot: by score, and by id where scores are equal.
+// standing is a member's place in the order of a slot: by score, and where scores are equal by what
+// all nodes know of it.
 type standing struct {
 	score float64
+	tie   uint32 // of the member's key
 	id    uint16
 }
 
 func (a standing) before(b standing) bool {
-	return a.score < b.score || a.score == b.score && a.id < b.id
+	if a.score != b.score {
+		return a.score < b.score
+	}
+	return a.tie < b.tie || a.tie == b.tie && a.id < b.id
 }
 
 // everybody is the bound of a slot of which all members are known.
@@ -21,18 +26,26 @@ var everybody = standing{score: math.Inf(1)}
 
 // scorer gives each member its score in a slot; the lowest is the best.
 type scorer struct {
-	seed    uint64
-	inverse []float64 // by id: 1 / weight
-	logs    *[1<<logBits + 1]uint32
+	seed  uint64
+	known []scored // by id
+	logs  *[1<<logBits + 1]uint32
 }
+
+// scored is what a member's scores follow from.
+type scored struct {
+	key     uint64
+	inverse float64 // 1 / weight
+}
+
+func (m Member) scored() scored { return scored{m.key(), 1 / float64(m.Weight)} }
 
 func newScorer(seed uint64, members []Member) *scorer {
 	s := &scorer{seed: mix(seed), logs: logTable()}
 	if len(members) > 0 {
-		s.inverse = make([]float64, int(members[len(members)-1].ID)+1)
+		s.known = make([]scored, int(members[len(members)-1].ID)+1)
 	}
 	for _, m := range members {
-		s.inverse[m.ID] = 1 / float64(m.Weight)
+		s.known[m.ID] = m.scored()
 	}
 	return s
 }
@@ -41,16 +54,20 @@ func newScorer(seed uint64, members []Member) *scorer {
 // as its rate, so the lowest score of several is a member's with a probability in proportion to its
 // weight. Every machine gets the same number.
 func (s *scorer) standing(slot int, id uint16) standing {
-	return s.standingOf(drawOf(s.seed, slot, id), id)
+	return s.standingOf(drawOf(s.seed, slot, s.known[id].key), id)
 }
 
-// drawOf is a member's number in a slot, uniformly distributed; the higher, the better.
-func drawOf(seed uint64, slot int, id uint16) uint64 {
-	return mix(seed ^ mix(uint64(slot)<<16|uint64(id)))
+// drawOf is the number of a member's key in a slot, uniformly distributed; the higher, the better.
+func drawOf(seed uint64, slot int, key uint64) uint64 {
+	return mix(seed ^ mix(uint64(slot)<<16^key))
 }
 
 func (s *scorer) standingOf(draw uint64, id uint16) standing {
-	return standing{float64(negativeLog2(draw, s.logs)) * s.inverse[id], id}
+	return s.known[id].standing(draw, s.logs, id)
+}
+
+func (m scored) standing(draw uint64, logs *[1<<logBits + 1]uint32, id uint16) standing {
+	return standing{float64(negativeLog2(draw, logs)) * m.inverse, uint32(m.key), id}
 }
 
 // least is the lowest number with which a member's score is at most reach. Few members are good

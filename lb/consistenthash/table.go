@@ -1,6 +1,7 @@
 package consistenthash
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,24 @@ const MaxSlots = 1 << 24
 type Member struct {
 	ID     uint16 // not 0, which stands for nobody
 	Weight uint32 // share in relation to the other members; 0 owns nothing
+	// Key is what its place in the orders of a Ranking follows from, with its weight, where nodes
+	// number members each in its own way: see [KeyOf]. 0: its ID.
+	Key uint64
+}
+
+// KeyOf is the key of a member that all nodes know by this address.
+func KeyOf(address [16]byte) uint64 {
+	const notAnID = 1 << 63
+	return notAnID | mix(binary.BigEndian.Uint64(address[:])^
+		mix(binary.BigEndian.Uint64(address[8:])))
+}
+
+// key is what the member's draws follow from.
+func (m Member) key() uint64 {
+	if m.Key != 0 {
+		return m.Key
+	}
+	return uint64(m.ID)
 }
 
 // Table maps slots to member ids. It never changes, so it may be read from anywhere.

@@ -37,7 +37,9 @@ func ParseState(text string) (State, error) {
 
 // Backend is one server of the pool.
 type Backend struct {
-	ID     uint16 // not 0, and unique in the pool
+	ID uint16 // not 0, and unique in the pool
+	// Key is what all edges know the backend by, if that is not its ID: see [consistenthash.KeyOf].
+	Key    uint64
 	Weight uint32 // share of new connections in relation to the others; 0 gets none
 	State  State
 	Site   uint16 // where it is: see [Order]

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -36,7 +37,7 @@ func newRanked(spec Spec, members []consistenthash.Member) (s *rankedSelection, 
 func (s *rankedSelection) update(before, backends []Backend) (selection, []int32, error) {
 	listed := make([]consistenthash.Member, len(backends))
 	for i, b := range backends {
-		listed[i] = consistenthash.Member{ID: b.ID, Weight: b.Weight}
+		listed[i] = b.member()
 	}
 	was, is := newScratch(before), newScratch(backends)
 	sameSites := maps.Equal(was.sites, is.sites)
@@ -162,6 +163,9 @@ const maxTurns = 4096
 
 func (s moduloSelection) update(_, backends []Backend) (selection, []int32, error) {
 	members := eligible(backends)
+	slices.SortFunc(members, func(a, b consistenthash.Member) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
+	})
 	total := uint64(0)
 	for _, m := range members {
 		total += uint64(m.Weight)

@@ -65,7 +65,7 @@ func eligible(backends []Backend) []consistenthash.Member {
 	members := make([]consistenthash.Member, 0, len(backends))
 	for _, b := range backends {
 		if b.eligible() {
-			members = append(members, consistenthash.Member{ID: b.ID, Weight: b.Weight})
+			members = append(members, b.member())
 		}
 	}
 	return members
@@ -73,6 +73,11 @@ func eligible(backends []Backend) []consistenthash.Member {
 
 // eligible says whether the backend may be a candidate.
 func (b Backend) eligible() bool { return b.State == Up && b.Weight > 0 }
+
+// member is the backend as an owner of buckets.
+func (b Backend) member() consistenthash.Member {
+	return consistenthash.Member{ID: b.ID, Weight: b.Weight, Key: b.Key}
+}
 
 // alive returns the backends that a chain may name.
 func alive(backends []Backend) *idSet {

@@ -1,0 +1,62 @@
+package agent_test
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sextant/datapath"
+	"sextant/packet/srv6"
+)
+
+// outside is an edge whose backends have SIDs outside of the block, in the order of these numbers.
+func outside(backends ...int) string {
+	var list strings.Builder
+	for _, n := range backends {
+		fmt.Fprintf(&list, "        - {name: web%d, sid: \"fd00:c0de:%d::80\"}\n", n, n)
+	}
+	head, _, _ := strings.Cut(nodeText, "      backends:\n")
+	head = strings.NewReplacer(`"fcbb:bb00::/32",`, `"fcbb:bb00::/32", locators: ["fd00:c0de::/32"],`,
+		"  source: fd00:5e::e1\n", "  source: fd00:5e::e1\n  encapsulation: srh\n").Replace(head)
+	return head + "      returnHold: 0s\n      backends:\n" + list.String()
+}
+
+// sidChains are the chains of the edge's first service, by SIDs.
+func (m *machine) sidChains() (list [][]netip.Addr) {
+	m.t.Helper()
+	const first = uint16(srv6.MaxGlobalCSID) + 1
+	sids, err := datapath.PinnedSIDs(filepath.Join(m.pins, "edge"), first)
+	must(m.t, err)
+	for _, c := range m.chains() {
+		var chain []netip.Addr
+		for _, id := range c.IDs[:c.Length] {
+			chain = append(chain, sids[id-first])
+		}
+		list = append(list, chain)
+	}
+	return list
+}
+
+// Edges that met backends in another order offer a connection to the same ones, whatever the form
+// of their SIDs: packets of a flow may come to any of them.
+func TestEdgesAgreeOnSIDsOutsideTheBlock(t *testing.T) {
+	one, other := newMachine(t), newMachine(t)
+	a := one.start(outside(1, 2, 3, 4, 5))
+	defer a.stop()
+	b := other.start(outside(5, 3))
+	defer b.stop()
+	_, err := b.Apply(t.Context(), "node.yaml",
+		[]byte(other.text(outside(4, 5, 2, 3, 1))), false)
+	must(t, err)
+	// who owned buckets before is behind the candidates
+	const candidates = 2
+	here, there := one.sidChains(), other.sidChains()
+	for bucket := range here {
+		if !slices.Equal(here[bucket][:candidates], there[bucket][:candidates]) {
+			t.Fatalf("bucket %d: %v, at the other edge %v", bucket, here[bucket], there[bucket])
+		}
+	}
+}

@@ -20,8 +20,10 @@ import (
 // Bounds of what one caller can take, once its token is known.
 const (
 	maxReadBody = 1 << 20 // bytes of a request by a token that may only read
-	// requests other than GET that are worked on at the same time, of each role: those who may
-	// only read keep nobody from work
+	// requests that are worked on at the same time, of each role, GET and others: those who may
+	// only read keep nobody from work, and the event loop has few questions to answer before any
+	// other. Each counts until its answer begins.
+	maxReads  = 4
 	maxWrites = 4
 	// how often a request that lasts is looked at: its token may be removed
 	recheckInterval    = 2 * time.Second
@@ -34,6 +36,7 @@ type Gate struct {
 	tls    watched[*tls.Config]
 	valid  atomic.Pointer[tls.Config] // the last one that could be read
 	log    *slog.Logger
+	reads  map[api.Permission]chan struct{}
 	writes map[api.Permission]chan struct{}
 
 	mu        sync.Mutex
@@ -58,8 +61,10 @@ var Reasons = []Reason{NoToken, WrongToken, Expired, NotPermitted, Unreadable}
 
 // Open reads the files of a listener. The error says which one can't be used, and why.
 func Open(l config.Listen, log *slog.Logger) (*Gate, error) {
-	g := &Gate{log: log, writes: map[api.Permission]chan struct{}{}, refusals: map[Reason]uint64{}}
+	g := &Gate{log: log, reads: map[api.Permission]chan struct{}{},
+		writes: map[api.Permission]chan struct{}{}, refusals: map[Reason]uint64{}}
 	for _, role := range Roles {
+		g.reads[role] = make(chan struct{}, maxReads)
 		g.writes[role] = make(chan struct{}, maxWrites)
 	}
 	g.tokens.files = []string{l.Tokens}
@@ -202,21 +207,22 @@ func (g *Gate) serve(next http.Handler, w http.ResponseWriter, r *http.Request, 
 		defer cancel()
 	}
 	defer g.endWith(text, cancel)()
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		places := g.writes[token.Role]
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		case <-ctx.Done():
-			return
-		}
+	places := g.writes[token.Role]
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		places = g.reads[token.Role]
 	}
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	answer := &answer{Answered: api.StatusOf(w), begun: sync.OnceFunc(func() { <-places })}
+	defer answer.begun()
 	if token.Role == api.Read {
 		r.Body = http.MaxBytesReader(w, r.Body, maxReadBody)
 	}
 	by := fmt.Sprintf("token %s (%s)", token.Label, r.RemoteAddr)
 	access := api.NewAccess(token.Role)
-	answer := api.StatusOf(w)
 	next.ServeHTTP(answer, r.WithContext(api.WithAccess(api.WithCaller(ctx, by), access)))
 	switch {
 	case answer.Status == http.StatusForbidden:
@@ -225,6 +231,31 @@ func (g *Gate) serve(next http.Handler, w http.ResponseWriter, r *http.Request, 
 		g.log.Info("API request", "by", by, "role", token.Role, "method", r.Method, "path",
 			r.URL.Path, "query", r.URL.RawQuery, "status", answer.Status)
 	}
+}
+
+// answer gives the place of its request back when it begins: who reads it slowly, or reads a stream,
+// keeps nobody waiting.
+type answer struct {
+	*api.Answered
+	begun func()
+}
+
+// WriteHeader is http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	a.begun()
+	a.Answered.WriteHeader(status)
+}
+
+// Write is http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	a.begun()
+	return a.Answered.Write(b)
+}
+
+// Flush is http.Flusher.
+func (a *answer) Flush() {
+	a.begun()
+	a.Answered.Flush()
 }
 
 // endWith ends a request that lasts when its token is not valid any more. The function that it

@@ -117,7 +117,8 @@ const (
 
 // NewHandler serves the API of an agent.
 func NewHandler(agent Agent) http.Handler {
-	return Serve("agent/api", title, endpoints(handler{agent, agent.Metrics()}))
+	return Serve("agent/api", title, endpoints(handler{agent, agent.Metrics(),
+		newSamples(agent)}))
 }
 
 // Mux answers requests by their patterns, as http.ServeMux has them, with JSON: a value, or an
@@ -149,6 +150,7 @@ func Mux(documented string, answers map[string]func(*http.Request) (any, error))
 type handler struct {
 	agent   Agent
 	metrics http.Handler
+	samples *samples
 }
 
 func (h handler) scrape(w http.ResponseWriter, r *http.Request) { h.metrics.ServeHTTP(w, r) }
@@ -293,9 +295,13 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	var sent time.Time // when what was sent last was taken
 	for out := newStream(w, r); ; {
-		if out.sendAs(source.id(seen), sample) != nil {
-			return
+		if sample.Time.After(sent) || len(sample.Events) > 0 {
+			if out.sendAs(source.id(seen), sample) != nil {
+				return
+			}
+			sent = sample.Time
 		}
 		select {
 		case <-r.Context().Done():
@@ -312,19 +318,15 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 
 // sample also moves seen, the number of the last event that the client was told of.
 func (h handler) sample(ctx context.Context, seen *uint64) (Sample, error) {
-	counters, err := h.agent.Counters(ctx)
+	out, err := h.samples.take(ctx)
 	if err != nil {
 		return Sample{}, err
 	}
-	services, err := h.agent.Services(ctx)
-	if err != nil {
-		return Sample{}, err
+	out.Events, err = h.agent.Events(ctx, *seen)
+	if len(out.Events) > 0 {
+		*seen = out.Events[len(out.Events)-1].Number
 	}
-	events, err := h.agent.Events(ctx, *seen)
-	if len(events) > 0 {
-		*seen = events[len(events)-1].Number
-	}
-	return Sample{time.Now(), notNull(counters), notNull(services), events}, err
+	return out, err
 }
 
 // lastEvent is the number of the latest event; 0: there is none.

@@ -57,11 +57,18 @@ type remote struct {
 	address   string
 	log       *logged
 	servers   *Servers
+	slow      slow
+}
+
+// slow are requests for /slow, which are answered when end is closed.
+type slow struct {
+	begun, end chan struct{}
+	now        atomic.Int32
 }
 
 // counted answers GET /read, PUT /compare, PUT /operate and PUT /admin to those who may, and
 // streams on /stream until the caller leaves.
-func counted(t *testing.T) http.Handler {
+func counted(t *testing.T, slow *slow) http.Handler {
 	mux := http.NewServeMux()
 	for pattern, needs := range map[string]api.Permission{
 		"GET /read": api.Read, "PUT /compare": api.Read, "PUT /operate": api.Operate,
@@ -86,6 +93,11 @@ func counted(t *testing.T) http.Handler {
 		io.WriteString(w, "begun\n")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
+	})
+	mux.HandleFunc("GET /slow", func(http.ResponseWriter, *http.Request) {
+		slow.now.Add(1)
+		slow.begun <- struct{}{}
+		<-slow.end
 	})
 	return mux
 }
@@ -113,7 +125,8 @@ func serve(t *testing.T, clients bool) *remote {
 	if err := r.servers.ListenTLS(&r.listen); err != nil {
 		t.Fatal(err)
 	}
-	r.servers.Serve(counted(t), nil)
+	r.slow.begun, r.slow.end = make(chan struct{}, 100), make(chan struct{})
+	r.servers.Serve(counted(t, &r.slow), nil)
 	r.address = r.servers.remote.Addr().String()
 	return r
 }
@@ -443,6 +456,49 @@ func TestSlowReadersDoNotBlockOperators(t *testing.T) {
 	}
 	if n := ended.Load(); n > 0 {
 		t.Errorf("it had to wait until %d readers were cut off", n)
+	}
+}
+
+// Streams and answers that nobody reads keep no place of those that are worked on: as many readers
+// as there are places for, and more, watch, and one more is answered.
+func TestStreamsKeepNoPlace(t *testing.T) {
+	r := serve(t, false)
+	read := r.token("grafana", api.Read, time.Time{})
+	c := r.client(nil)
+	for range maxSourceConnections - 1 {
+		request, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+r.address+
+			"/stream", nil)
+		request.Header.Set("Authorization", "Bearer "+read)
+		response, err := c.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+	}
+	if status, text := r.ask(r.client(nil), "GET", "/read", read, nil); status != 200 {
+		t.Errorf("an answer beside streams: %d %s", status, text)
+	}
+}
+
+// Of the requests of readers, four are worked on at a time.
+func TestFewReadersAtATime(t *testing.T) {
+	r := serve(t, false)
+	read := r.token("grafana", api.Read, time.Time{})
+	operate := r.token("ada", api.Operate, time.Time{})
+	var answered sync.WaitGroup
+	defer answered.Wait()
+	defer close(r.slow.end)
+	for range 8 {
+		answered.Go(func() { r.ask(r.client(nil), "GET", "/slow", read, nil) })
+	}
+	for range 4 {
+		<-r.slow.begun
+	}
+	if status, text := r.ask(r.client(nil), "GET", "/read", operate, nil); status != 200 {
+		t.Errorf("an operator beside readers: %d %s", status, text)
+	}
+	if n := r.slow.now.Load(); n != 4 {
+		t.Errorf("%d requests of readers are worked on, want 4", n)
 	}
 }
 

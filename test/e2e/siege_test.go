@@ -59,7 +59,7 @@ var siegeKinds = []struct {
 	{"endless", func(c net.Conn, token string) error {
 		s, err := secured(c)
 		if err == nil {
-			_, err = fmt.Fprintf(s, "GET /v1/monitor?interval=0.1 HTTP/1.1\r\nHost: a\r\n"+
+			_, err = fmt.Fprintf(s, "GET /v1/monitor?intervalMs=100 HTTP/1.1\r\nHost: a\r\n"+
 				"Authorization: Bearer %s\r\n\r\n", token)
 		}
 		if err != nil {
@@ -69,12 +69,12 @@ var siegeKinds = []struct {
 	}},
 	{"hurried", func(c net.Conn, token string) error {
 		s, err := secured(c)
-		if err == nil {
+		for b := make([]byte, 64<<10); err == nil; { // one request after the other
 			_, err = fmt.Fprintf(s, "GET /v1/services HTTP/1.1\r\nHost: a\r\n"+
 				"Authorization: Bearer %s\r\n\r\n", token)
-		}
-		if err == nil {
-			_, err = s.Read(make([]byte, 100))
+			if err == nil {
+				_, err = s.Read(b)
+			}
 		}
 		return err
 	}},

@@ -37,6 +37,7 @@ type Controller struct {
 	problem  string   // of reading the topology; "": none
 	absent   []string // what the file names and the topology does not have
 	journal  *journal
+	repeats  repeats
 	reports  uint64
 	refused  uint64
 	observed uint64 // reports that nothing is decided on
@@ -127,7 +128,7 @@ func newController(o Options, g *topology.Graph) (*Controller, error) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	c := &Controller{options: o, begun: time.Now(), graph: g, seed: seed,
-		verdicts: map[reroute.Verdict]uint64{}, work: make(chan func()),
+		verdicts: map[reroute.Verdict]uint64{}, repeats: repeats{}, work: make(chan func()),
 		ended: make(chan struct{}), failed: make(chan error, 1), epoch: o.Config.Southbound.Epoch,
 		gifts: newGifts(), applySeconds: newApplySeconds(), sink: newSink()}
 	switch {
@@ -238,7 +239,7 @@ func (c *Controller) decided(d reroute.Decision) Decision {
 		c.give(d.Flow, d.Path)
 	}
 	out := c.names.decision(d, c.begun.Add(d.At))
-	if d.Verdict != reroute.BackingOff {
+	if d.Verdict != reroute.BackingOff && !c.repeats.again(&d) {
 		c.journal.add(&out)
 	}
 	return out

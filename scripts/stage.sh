@@ -68,7 +68,7 @@ documents() {
 		put "$page" "$doc/$page"
 	done
 	for page in packaging/monitoring/*; do
-		put "$page" "$doc/monitoring/${page##*/}"
+		put "$page" "usr/share/sextant/monitoring/${page##*/}"
 	done
 	put packaging/debian/copyright "$doc/copyright"
 	"$tool" version --sbom --of "$binary" >"$stage/$doc/sbom.cdx.json"

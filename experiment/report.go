@@ -14,7 +14,7 @@ const tolerableLateness = service / 10
 // Write prints the comparison for people.
 func (h *Hunting) Write(w io.Writer) error {
 	fmt.Fprintf(w, "Response times in ms, %d servers of %d cores, load %.2f, mean CPU time %.0f "+
-		"ms, the same requests in each row:\n\n",
+		"ms; rows have the same requests from the first on:\n\n",
 		servers, cores, h.Utilization, h.ServiceMs)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "POLICY\tCANDIDATES\tREQUESTS\tFAILED\tMEAN\tP50\tP99\tSECOND CHOICE\tFASTER\t")

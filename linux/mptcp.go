@@ -192,24 +192,38 @@ func mptcpAddress(kind int, at netip.AddrPort) *nl.RtAttr {
 // TCPEnds are the two ends of a TCP socket.
 type TCPEnds struct{ Local, Remote netip.AddrPort }
 
-// AckedBytes returns how much the other ends of this namespace's TCP sockets have acknowledged.
-func AckedBytes() (map[TCPEnds]uint64, error) {
-	acked := map[TCPEnds]uint64{}
+// TCPProgress is how far a TCP socket has come.
+type TCPProgress struct {
+	Acked uint64 // octets that the other end has acknowledged
+	// of retransmissions in a row; routers that answer "unreachable" take some back
+	Timeouts int
+	Silent   time.Duration // since the other end has acknowledged something
+}
+
+// tcpEstablished is the state of a connection that stands at both ends, TCP_ESTABLISHED.
+const tcpEstablished = 1
+
+// TCPSockets returns how far the established connections of this namespace have come.
+func TCPSockets() (map[TCPEnds]TCPProgress, error) {
+	all := map[TCPEnds]TCPProgress{}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		sockets, err := netlink.SocketDiagTCPInfo(family)
 		if err != nil {
 			return nil, fmt.Errorf("read TCP sockets: %w", err)
 		}
 		for _, s := range sockets {
-			if s.TCPInfo == nil || s.InetDiagMsg == nil {
+			if s.TCPInfo == nil || s.InetDiagMsg == nil ||
+				s.InetDiagMsg.State != tcpEstablished {
 				continue
 			}
 			id := s.InetDiagMsg.ID
 			local, _ := netip.AddrFromSlice(id.Source)
 			remote, _ := netip.AddrFromSlice(id.Destination)
-			acked[TCPEnds{netip.AddrPortFrom(local.Unmap(), id.SourcePort),
-				netip.AddrPortFrom(remote.Unmap(), id.DestinationPort)}] = s.TCPInfo.Bytes_acked
+			all[TCPEnds{netip.AddrPortFrom(local.Unmap(), id.SourcePort),
+				netip.AddrPortFrom(remote.Unmap(), id.DestinationPort)}] = TCPProgress{
+				Acked: s.TCPInfo.Bytes_acked, Timeouts: int(s.TCPInfo.Backoff),
+				Silent: time.Duration(s.TCPInfo.Last_ack_recv) * time.Millisecond}
 		}
 	}
-	return acked, nil
+	return all, nil
 }

@@ -122,7 +122,7 @@ func (m *Manager) pathOf(ends linux.TCPEnds) int {
 	return slices.IndexFunc(m.paths, func(o []int) bool { return slices.Equal(o, path) })
 }
 
-// Waiting says whether connections are not known to be elephants yet: then acked has to be asked.
+// Waiting says whether connections are not known to be elephants yet: that depends on sockets.
 func (m *Manager) Waiting() bool {
 	for _, c := range m.known {
 		if !c.elephant && !c.left {
@@ -139,13 +139,12 @@ const (
 	PauseMax = 64 * time.Second
 )
 
-// Due lists the subflows that connections lack, at most one for each path. Acked says how much has
-// been acknowledged.
-func (m *Manager) Due(acked map[linux.TCPEnds]uint64, now time.Time) (list []Subflow,
+// Due lists the subflows that connections lack, at most one for each path.
+func (m *Manager) Due(sockets map[linux.TCPEnds]linux.TCPProgress, now time.Time) (list []Subflow,
 	err error) {
 	for _, token := range slices.Sorted(maps.Keys(m.known)) {
 		c := m.known[token]
-		c.elephant = c.elephant || m.after == 0 || acked[c.ends] >= m.after
+		c.elephant = c.elephant || m.after == 0 || sockets[c.ends].Acked >= m.after
 		if !c.elephant || c.left {
 			continue
 		}
@@ -212,6 +211,40 @@ func (m *Manager) Open() (list []Subflow) {
 		}
 	}
 	return list
+}
+
+// A subflow is taken for dead if retransmissions time out and the other end is silent for so long.
+// The kernel gives it no new data after four timeouts.
+const (
+	StalledTimeouts = 2
+	StalledSilent   = 6 * time.Second
+)
+
+// Stalled lists the open subflows that get no answers, of connections of which another one does: to
+// be ended, so that what they hold is sent by others at once, and their paths are tried anew.
+func (m *Manager) Stalled(sockets map[linux.TCPEnds]linux.TCPProgress) (list []Subflow) {
+	for _, s := range m.Open() {
+		at := sockets[linux.TCPEnds{Local: s.Local, Remote: s.Remote}]
+		if at.Timeouts >= StalledTimeouts && at.Silent >= StalledSilent &&
+			m.known[s.Token].answered(sockets) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// answered says whether a subflow of the connection waits for nothing.
+func (c *connection) answered(sockets map[linux.TCPEnds]linux.TCPProgress) bool {
+	if first, known := sockets[c.ends]; known && first.Timeouts == 0 {
+		return true
+	}
+	for _, s := range c.open {
+		at, known := sockets[linux.TCPEnds{Local: s.Local, Remote: s.Remote}]
+		if known && at.Timeouts == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Gone returns the names of subflows that ended with their connections since it was asked last.

@@ -38,7 +38,7 @@ func due(t *testing.T, m *Manager, acked uint64, after ...time.Duration) []Subfl
 	for _, pause := range after {
 		now = now.Add(pause)
 	}
-	list, err := m.Due(map[linux.TCPEnds]uint64{ends: acked}, now)
+	list, err := m.Due(map[linux.TCPEnds]linux.TCPProgress{ends: {Acked: acked}}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +141,50 @@ func TestRefusedSubflowsAreTriedLessOften(t *testing.T) {
 	if want := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 1}; !slices.Equal(gaps,
 		want) {
 		t.Errorf("seconds between tries: %d, want %d", gaps, want)
+	}
+}
+
+// A subflow that gets no answers is named, once it has waited long enough and another one of its
+// connection gets some: those of a connection without any wait with it.
+func TestStalledSubflows(t *testing.T) {
+	m, _ := newManager(t, 0)
+	m.Hear(established(1, false))
+	list := due(t, m, 0)
+	for _, s := range list {
+		m.Opened(s)
+	}
+	dead := linux.TCPProgress{Timeouts: StalledTimeouts, Silent: StalledSilent}
+	idle := linux.TCPProgress{Silent: time.Hour}
+	for name, c := range map[string]struct {
+		others, third linux.TCPProgress
+		want          []string
+	}{
+		"one is dead":         {linux.TCPProgress{}, dead, []string{list[2].Name()}},
+		"others have no data": {idle, dead, []string{list[2].Name()}},
+		"all are dead":        {dead, dead, nil},
+		"it has no data":      {linux.TCPProgress{}, idle, nil},
+		"the first timeout of it": {linux.TCPProgress{},
+			linux.TCPProgress{Timeouts: 1, Silent: time.Hour}, nil},
+		"it was answered": {linux.TCPProgress{},
+			linux.TCPProgress{Timeouts: 9, Silent: StalledSilent - 1}, nil},
+	} {
+		sockets := map[linux.TCPEnds]linux.TCPProgress{ends: c.others}
+		for i, s := range list {
+			at := linux.TCPEnds{Local: s.Local, Remote: s.Remote}
+			if sockets[at] = c.others; i == 2 {
+				sockets[at] = c.third
+			}
+		}
+		var got []string
+		for _, s := range m.Stalled(sockets) {
+			got = append(got, s.Name())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: stalled are %q, want %q", name, got, c.want)
+		}
+	}
+	if got := m.Stalled(nil); len(got) > 0 {
+		t.Errorf("without a word of the sockets, stalled are %+v", got)
 	}
 }
 

@@ -41,7 +41,8 @@ opened (sysctl -w net.mptcp.path_manager=userspace, or net.mptcp.pm_type=1 befor
 this network namespace. Connections of the kernel's own path manager, and those that others opened
 to this host, are left alone. A connection gets subflows when the other end has acknowledged --after
 bytes; a subflow that ends while its connection lives is replaced, after a second, or later and later
-up to a minute where none is established. The other end has to admit subflows: ip mptcp limits set
+up to a minute where none is established. One that gets no answers for some 6 s, while another one of
+its connection does, is ended. The other end has to admit subflows: ip mptcp limits set
 subflows 8. Started again, it manages the connections that are opened from then on. It needs root.`,
 		Example: "  sextant path mptcp --next-hops 7 --fields source-port --radix 8 " +
 			"--key 000102030405060708090a0b0c0d0e0f\n" +
@@ -124,6 +125,7 @@ func (a *app) manageSubflows(ctx context.Context, f mptcpFlags, c *controller.Cl
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	a.say("path mptcp: connections get subflows")
+	var looked time.Time // at sockets
 	for ctx.Err() == nil {
 		pause := lookAtAll
 		if m.Waiting() {
@@ -138,22 +140,33 @@ func (a *app) manageSubflows(ctx context.Context, f mptcpFlags, c *controller.Cl
 		for _, e := range events {
 			m.Hear(e)
 		}
-		var acked map[linux.TCPEnds]uint64
-		if m.Waiting() {
-			if acked, err = linux.AckedBytes(); err != nil {
+		var sockets map[linux.TCPEnds]linux.TCPProgress
+		if look := m.Waiting() || time.Since(looked) >= lookAtAll && len(m.Open()) > 0; look {
+			looked = time.Now()
+			if sockets, err = linux.TCPSockets(); err != nil {
 				return err
 			}
 		}
-		if err := a.openSubflows(ctx, m, acked, paths); err != nil {
+		a.endStalled(m.Stalled(sockets), paths)
+		if err := a.openSubflows(ctx, m, sockets, paths); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// endStalled ends subflows; news of that makes them due again.
+func (a *app) endStalled(stalled []subflows.Subflow, paths *scheduledPaths) {
+	for _, s := range stalled {
+		a.say("path mptcp: subflow from %s to %s gets no answers on path %s: it is ended", s.Local,
+			s.Remote, paths.text(s))
+		paths.say(linux.DestroySubflow(s.Token, s.Local, s.Remote))
+	}
+}
+
 func (a *app) openSubflows(ctx context.Context, m *subflows.Manager,
-	acked map[linux.TCPEnds]uint64, paths *scheduledPaths) error {
-	due, err := m.Due(acked, time.Now())
+	sockets map[linux.TCPEnds]linux.TCPProgress, paths *scheduledPaths) error {
+	due, err := m.Due(sockets, time.Now())
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (f *fatTree) controlParallel() error {
 }
 
 // A connection of MPTCP uses all seven links, with one subflow on each; one of the kernel's own
-// path manager keeps its one.
+// path manager keeps its one. A subflow whose packets are lost is ended.
 func TestCFLBSubflows(t *testing.T) {
 	f := newParallel(t)
 	program := buildSextant(t)
@@ -101,6 +101,47 @@ func TestCFLBSubflows(t *testing.T) {
 	}); links != parallelLinks || sockets > parallelLinks+1 {
 		t.Errorf("%d links, %d subflows, want 7 links by 7 or 8 subflows", links, sockets)
 	}
+	f.endsDeadSubflow()
+}
+
+// endsDeadSubflow loses all that the near router sends by one link, without a word, while a
+// connection uses all: the subflow there is ended, and the others go on.
+func (f *fatTree) endsDeadSubflow() {
+	f.t.Helper()
+	const link = 3
+	lose := fmt.Sprintf("10.0.%d.1 lladdr 02:00:00:00:00:99 nud permanent dev u%d", link, link)
+	var before []uint16
+	f.transfer(1, func(links, _ int) bool {
+		now := f.localPorts(5001)
+		switch {
+		case before != nil:
+			return slices.ContainsFunc(before, func(port uint16) bool {
+				return !slices.Contains(now, port)
+			})
+		case links == parallelLinks:
+			before = now
+			f.ip("near", "neigh replace %s", lose)
+			f.run("near")
+		}
+		return false
+	})
+	f.ip("near", "neigh del %s", lose)
+	f.run("near")
+}
+
+// localPorts are those of the client's sockets that are connected to a port.
+func (f *fatTree) localPorts(remote uint16) (list []uint16) {
+	f.t.Helper()
+	must(f.t, f.ns["client"].Do(func() error {
+		sockets, err := linux.TCPSockets()
+		for ends := range sockets {
+			if ends.Remote.Port() == remote {
+				list = append(list, ends.Local.Port())
+			}
+		}
+		return err
+	}))
+	return list
 }
 
 // manageSubflows runs "path mptcp" at the client until the test ends. It has begun then.
@@ -192,15 +233,7 @@ func (f *fatTree) transfer(manager int, enough func(links, subflows int) bool) (
 				links++
 			}
 		}
-		must(f.t, f.ns["client"].Do(func() error {
-			acked, err := linux.AckedBytes()
-			for ends := range acked {
-				if ends.Remote.Port() == port {
-					subflows++
-				}
-			}
-			return err
-		}))
+		subflows = len(f.localPorts(port))
 		return enough(links, subflows)
 	})
 	return links, subflows

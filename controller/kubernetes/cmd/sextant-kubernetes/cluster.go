@@ -34,11 +34,15 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// cluster reads how the API server is reached: from a file, or as a pod does.
-func cluster(kubeconfig string) (*rest.Config, error) {
+// clusterOf reads how the API server is reached: from a file, or as a pod does.
+func clusterOf(kubeconfig string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+}
+
+func cluster(kubeconfig string) (*rest.Config, error) {
+	c, err := clusterOf(kubeconfig).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("how to reach the API server: %w; name a file with "+
 			"--kubeconfig", err)

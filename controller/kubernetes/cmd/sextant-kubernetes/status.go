@@ -26,6 +26,12 @@ func statusCommand() *cobra.Command {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output %q: write json, or leave it out", output)
 			}
+			if namespace == "" { // as kubectl does
+				var err error
+				if namespace, _, err = clusterOf(kubeconfig).Namespace(); err != nil {
+					return err
+				}
+			}
 			config, err := cluster(kubeconfig)
 			if err != nil {
 				return err
@@ -51,7 +57,8 @@ func statusCommand() *cobra.Command {
 			return show(cmd.OutOrStdout(), r)
 		}}
 	flags := cmd.Flags()
-	flags.StringVarP(&namespace, "namespace", "n", "default", "of the Service")
+	flags.StringVarP(&namespace, "namespace", "n", "",
+		"of the Service; by default that of the kubeconfig's context")
 	flags.StringVar(&c.Class, "class", plan.Class, "loadBalancerClass of the Services to serve")
 	flags.BoolVar(&c.DefaultClass, "default-class", false, "serve Services without a class, too")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "file that says how the API server is reached")

@@ -88,11 +88,12 @@ func (r gateways) serve(ctx context.Context, owner string, g *gatewayv1.Gateway)
 		r.unassign(owner)
 		return r.write(ctx, g, p.Status(g, nil, refused, ""))
 	}
-	r.say(owner, "address", g, corev1.EventTypeNormal, "Assigned", "address "+texts(addresses))
+	before := hadAddresses(g, addresses)
+	r.sayNews(owner, "address", g, before, "Assigned", "address "+texts(addresses))
 	frontends := p.Frontends(r.Prefix, g, around, addresses)
 	r.say(owner, "slices", g, corev1.EventTypeWarning, plan.ReasonInvalid,
 		strings.Join(p.Wrong, "; "))
-	patient := r.patient(owner, !hadAddresses(g, addresses))
+	patient := r.patient(owner, !before)
 	for i := range frontends {
 		frontends[i].Together = patient
 	}
@@ -101,10 +102,10 @@ func (r gateways) serve(ctx context.Context, owner string, g *gatewayv1.Gateway)
 		time.AfterFunc(patience, func() { r.look(owner) })
 	}
 	states := r.board.States(owner)
-	r.sayEdges(owner, g, states)
+	r.sayEdges(owner, g, before, states)
 	r.sayMissing(owner, g, results)
 	served := slices.ContainsFunc(states, func(s edges.State) bool { return s.Serves })
-	if !served && !hadAddresses(g, addresses) {
+	if !served && !before {
 		return r.write(ctx, g, p.Status(g, nil, nil, "no edge serves it yet"))
 	}
 	return r.write(ctx, g, p.Status(g, addresses, nil, ""))

@@ -94,7 +94,8 @@ func (r services) serve(ctx context.Context, owner string, s *corev1.Service) er
 			return err
 		}
 	}
-	r.say(owner, "address", s, corev1.EventTypeNormal, "Assigned", "address "+texts(addresses))
+	before := had(s, addresses)
+	r.sayNews(owner, "address", s, before, "Assigned", "address "+texts(addresses))
 	list, err := r.slicesOf(ctx, s.Namespace, s.Name)
 	if err != nil {
 		return err
@@ -104,11 +105,10 @@ func (r services) serve(ctx context.Context, owner string, s *corev1.Service) er
 		strings.Join(faults, "; "))
 	results := r.post(owner, frontends)
 	states := r.board.States(owner)
-	r.sayEdges(owner, s, states)
+	r.sayEdges(owner, s, before, states)
 	served := slices.ContainsFunc(states, func(s edges.State) bool { return s.Serves })
 	r.sayMissing(owner, s, results)
-	return r.setIngress(ctx, s, plan.Ingress(s, addresses, results, served ||
-		had(s, addresses)))
+	return r.setIngress(ctx, s, plan.Ingress(s, addresses, results, served || before))
 }
 
 // had reports whether a Service has its addresses in its status already: they stay there while no
@@ -152,7 +152,7 @@ func (s *state) sayAll(owner, subject string, on client.Object, list []plan.Refu
 }
 
 // sayEdges tells which edges serve, and what others say against it.
-func (s *state) sayEdges(owner string, on client.Object, states []edges.State) {
+func (s *state) sayEdges(owner string, on client.Object, before bool, states []edges.State) {
 	if len(states) == 0 {
 		s.say(owner, "edges", on, corev1.EventTypeWarning, "NoEdge",
 			"no edge serves this: there is no Edge object")
@@ -172,7 +172,7 @@ func (s *state) sayEdges(owner string, on client.Object, states []edges.State) {
 		s.say(owner, "edges", on, corev1.EventTypeWarning, "EdgeRefuses",
 			strings.Join(troubles, "; "))
 	case len(serving) > 0:
-		s.say(owner, "edges", on, corev1.EventTypeNormal, "Announced",
+		s.sayNews(owner, "edges", on, before, "Announced",
 			"served by "+strings.Join(serving, ", "))
 	}
 }

@@ -71,6 +71,19 @@ func (s *state) say(owner, subject string, on runtime.Object, kind, reason, text
 	s.events.Eventf(on, nil, kind, reason, "Reconcile", "%s", plan.Message(text))
 }
 
+// sayNews tells an owner what goes well, unless that is not news: the first word on the subject since
+// this program started is not, to an owner that was served before.
+func (s *state) sayNews(owner, subject string, on runtime.Object, served bool, reason,
+	text string) {
+	s.mu.Lock()
+	key := owner + " " + subject
+	if _, told := s.said[key]; !told && served {
+		s.said[key] = reason + text
+	}
+	s.mu.Unlock()
+	s.say(owner, subject, on, corev1.EventTypeNormal, reason, text)
+}
+
 // forget ends what is known of an owner that is gone.
 func (s *state) forget(owner string) {
 	s.board.Post(owner, nil)

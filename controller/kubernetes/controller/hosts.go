@@ -19,12 +19,14 @@ type hosts struct {
 	excluded map[string]bool
 }
 
-// node is what one says: of each address of a pod its SID, and the endpoints that it is ready for.
+// node is what one says: of each address of a pod its SID, and the endpoints that it is ready for,
+// or those that it is not ready for, and why.
 type node map[netip.Addr]taken
 
 type taken struct {
-	sid    netip.Addr
-	serves []string
+	sid           netip.Addr
+	serves, fails []string
+	why           string
 }
 
 func newHosts() *hosts { return &hosts{nodes: map[string]node{}, excluded: map[string]bool{}} }
@@ -40,7 +42,14 @@ func (h *hosts) set(name string, status *v1alpha1.HostStatus) (changed map[strin
 			if errA != nil || errS != nil || !sid.Is6() {
 				continue
 			}
-			next[a] = taken{sid, slices.Sorted(slices.Values(e.Serves))}
+			next[a] = taken{sid: sid, serves: slices.Sorted(slices.Values(e.Serves))}
+		}
+		for _, p := range status.Problems {
+			if a, err := netip.ParseAddr(p.Address); err == nil {
+				t := next[a]
+				t.fails, t.why = p.Services, p.Why
+				next[a] = t
+			}
 		}
 	}
 	h.mu.Lock()
@@ -65,6 +74,11 @@ func differences(a, b node, changed map[string]bool) {
 				changed[e] = true
 			}
 		}
+		for _, e := range t.fails {
+			if other.why != t.why || !slices.Contains(other.fails, e) {
+				changed[e] = true
+			}
+		}
 	}
 }
 
@@ -77,14 +91,19 @@ func (h *hosts) where(name string, pod netip.Addr, e config.Endpoint) (plan.Plac
 	defer h.mu.RUnlock()
 	n, ok := h.nodes[name]
 	if !ok {
-		return plan.Place{}, "node " + name + " is no host of Sextant: see that " +
-			"sextant-kubernetes node runs there"
+		return plan.Place{}, "node " + name + " is no host of Sextant: see that a pod of the " +
+			"DaemonSet sextant-node runs there, and that the Node has the annotation " +
+			v1alpha1.Group + "/locator"
 	}
 	t, ok := n[pod]
-	if !ok {
+	_, serves := slices.BinarySearch(t.serves, e.String())
+	switch {
+	case serves:
+	case slices.Contains(t.fails, e.String()):
+		return plan.Place{}, "node " + name + ": " + t.why
+	case !ok:
 		return plan.Place{}, "node " + name + " does not take packets for it yet"
-	}
-	if _, ok := slices.BinarySearch(t.serves, e.String()); !ok {
+	default:
 		return plan.Place{}, "node " + name + " does not take packets of this service for it yet"
 	}
 	at := plan.Place{SID: t.sid}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"sextant/controller/kubernetes/plan"
 	"sextant/controller/kubernetes/v1alpha1"
 )
 
@@ -42,9 +43,16 @@ type Daemon struct {
 	gates   chan struct{}
 	mu      sync.Mutex // guards what follows
 	ready   map[string]Pod
+	failing map[string]failure // by UID
 	// earlier is what the daemon before said of pods that this one has not looked at yet. Their
 	// programs take packets on.
 	earlier []v1alpha1.HostEndpoint
+}
+
+// failure is why a pod does not take packets as it should.
+type failure struct {
+	Pod
+	why string
 }
 
 // KeepOwn is a transform of a cache: it drops what is of other nodes from EndpointSlices, which
@@ -67,7 +75,7 @@ func KeepOwn(node string) toolscache.TransformFunc {
 // Run works until the context ends. Pods take packets on then, as their programs stay.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.wake, d.tell, d.gates = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-	d.ready = map[string]Pod{}
+	d.ready, d.failing = map[string]Pod{}, map[string]failure{}
 	if err := d.hello(ctx); err != nil {
 		return err
 	}
@@ -211,10 +219,15 @@ func (d *Daemon) bring(ctx context.Context, r *runner, p Pod) error {
 		poke(d.tell)
 	case err != nil && ctx.Err() == nil:
 		d.Log.Warn("pod does not take packets", "pod", p.Name, "error", err)
+		d.mu.Lock()
+		d.failing[p.UID] = failure{p, plan.Message(err.Error())}
+		d.mu.Unlock()
+		poke(d.tell)
 	case err == nil:
 		d.Log.Info("pod takes packets", "pod", p.Name, "addresses", p.Addresses)
 		d.mu.Lock()
 		d.ready[p.UID] = p
+		delete(d.failing, p.UID)
 		d.mu.Unlock()
 		poke(d.tell)
 		poke(d.gates)
@@ -232,6 +245,7 @@ func (d *Daemon) keepEarlier(ok func(v1alpha1.HostEndpoint) bool) {
 func (d *Daemon) unready(uid string) {
 	d.mu.Lock()
 	delete(d.ready, uid)
+	delete(d.failing, uid)
 	d.mu.Unlock()
 	poke(d.tell)
 }
@@ -354,16 +368,22 @@ func (d *Daemon) write(ctx context.Context) error {
 	}
 	for _, p := range d.ready {
 		for _, a := range p.Addresses {
-			e := v1alpha1.HostEndpoint{Address: a.String(), SID: SIDOf(d.Locator, a).String()}
-			for _, s := range p.Serves {
-				if s.VIP.Is6() == a.Is6() {
-					e.Serves = append(e.Serves, s.Endpoint.String())
-				}
+			found[a.String()] = v1alpha1.HostEndpoint{Address: a.String(),
+				SID: SIDOf(d.Locator, a).String(), Serves: p.servesAt(a)}
+		}
+	}
+	for _, p := range d.failing {
+		for _, a := range p.Addresses {
+			if serves := p.servesAt(a); len(serves) > 0 {
+				status.Problems = append(status.Problems, v1alpha1.HostProblem{
+					Address: a.String(), Services: serves, Why: p.why})
 			}
-			found[e.Address] = e
 		}
 	}
 	d.mu.Unlock()
+	slices.SortFunc(status.Problems, func(a, b v1alpha1.HostProblem) int {
+		return cmp.Compare(a.Address, b.Address)
+	})
 	status.Endpoints = slices.SortedFunc(maps.Values(found),
 		func(a, b v1alpha1.HostEndpoint) int { return cmp.Compare(a.Address, b.Address) })
 	if reflect.DeepEqual(status, host.Status) {

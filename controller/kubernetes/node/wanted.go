@@ -36,6 +36,16 @@ func (p Pod) has(e v1alpha1.HostEndpoint) bool {
 	})
 }
 
+// servesAt are the endpoints that are of the family of one of the pod's addresses.
+func (p Pod) servesAt(a netip.Addr) (list []string) {
+	for _, s := range p.Serves {
+		if s.VIP.Is6() == a.Is6() {
+			list = append(list, s.Endpoint.String())
+		}
+	}
+	return list
+}
+
 // Served is an endpoint that clients connect to, with the Service that it is of.
 type Served struct {
 	Name string

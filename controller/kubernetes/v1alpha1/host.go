@@ -28,6 +28,21 @@ type HostStatus struct {
 	// +listType=map
 	// +listMapKey=address
 	Endpoints []HostEndpoint `json:"endpoints,omitempty"`
+	// Problems are why pods do not take packets, or not of all services.
+	//
+	// +listType=map
+	// +listMapKey=address
+	Problems []HostProblem `json:"problems,omitempty"`
+}
+
+// HostProblem is why a pod's address takes no packets of services.
+type HostProblem struct {
+	// Address is the pod's, as EndpointSlices have it.
+	Address string `json:"address"`
+	// Services are the endpoints that it should take packets for.
+	Services []string `json:"services,omitempty"`
+	// Why it does not.
+	Why string `json:"why"`
 }
 
 // HostEndpoint is a pod's address whose sockets take packets.

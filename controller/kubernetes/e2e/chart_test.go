@@ -4,9 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"sextant/config"
 	"sextant/controller/kubernetes/kubetest"
 )
 
@@ -57,5 +59,26 @@ func TestChart(t *testing.T) {
 			string(chart), line) {
 			t.Errorf("Chart.yaml has not %q of the file VERSION", strings.TrimSpace(line))
 		}
+	}
+}
+
+// The node files of the how-to are without a fault, and of one cluster.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/howto/kubernetes.md")
+	must(t, err)
+	var nodes []*config.Node
+	for _, block := range strings.Split(string(page), "\n```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "\n```\n")
+		if !strings.HasPrefix(text, "node: ") {
+			continue
+		}
+		n, err := config.Parse("kubernetes.md", []byte(text))
+		must(t, err)
+		nodes = append(nodes, n)
+	}
+	if len(nodes) != 2 || nodes[0].Edge == nil || nodes[1].Host == nil ||
+		nodes[0].Secret != nodes[1].Secret || !reflect.DeepEqual(nodes[0].Domain.Locators,
+		nodes[1].Domain.Locators) {
+		t.Errorf("the page has not an edge's file and a template of the same domain: %+v", nodes)
 	}
 }

@@ -123,7 +123,8 @@ func newReport(r *collector.Report) Report {
 		out.Flow = flowOf(r.Flow)
 	}
 	if r.Congestion != nil {
-		out.IdleGapUs = &r.Congestion.IdleGapUS
+		us := r.Congestion.IdleGapUS // the report is read into again before this one is written
+		out.IdleGapUs = &us
 	}
 	return out
 }

@@ -400,9 +400,10 @@ func (f *telemetryFabric) endPauses(count int) (times []time.Duration) {
 		time.Sleep(10 * time.Millisecond)
 		least := time.Since(last)
 		ended := write()
-		// A look through the flows may have reported the same pause before it ended.
+		// A look through the flows may have reported the same pause before it ended: without hops,
+		// as it has no packet.
 		r := f.next(func(r listener.Report) bool {
-			return r.IdleGapUs != nil && r.Flow != nil && r.Flow.Source == source &&
+			return len(r.Hops) > 0 && r.IdleGapUs != nil && r.Flow != nil && r.Flow.Source == source &&
 				r.Time.After(ended) &&
 				time.Duration(*r.IdleGapUs)*time.Microsecond >= least*9/10
 		})

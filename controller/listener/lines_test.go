@@ -1,0 +1,81 @@
+package listener_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"sextant/controller/listener"
+	"sextant/packet/telemetry"
+)
+
+// TestLinesOfASlowReader has reports wait for their reader while others come: each line has the
+// pause of its own report.
+func TestLinesOfASlowReader(t *testing.T) {
+	lines, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	socket := filepath.Join(t.TempDir(), "s")
+	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
+	go func() {
+		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
+			Socket: socket, Lines: writer, Log: slog.New(slog.DiscardHandler),
+			Ready: func(at netip.AddrPort) { ready <- at }})
+	}()
+	var at netip.AddrPort
+	select {
+	case at = <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const reports = 20
+	for i := range uint32(reports) {
+		b, err := telemetry.Group{Node: 12, Sequence: i}.Append(nil)
+		if err == nil {
+			b, err = telemetry.Report{Type: telemetry.RepINT, Congested: true,
+				DomainID: telemetry.Domain, DSBits: telemetry.DSIdleGap | telemetry.DSFlowHash,
+				Metadata: telemetry.AppendCongestion(nil, telemetry.Congestion{
+					IdleGapUS: 1000 + i})}.Append(b)
+		}
+		if err == nil {
+			_, err = conn.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := listener.NewClient(socket)
+	for received := uint64(0); received < reports; {
+		exporters, err := client.Exporters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(exporters) > 0 {
+			received = exporters[0].Received
+		}
+	}
+	decoder := json.NewDecoder(lines)
+	for i := range uint32(reports) {
+		var r listener.Report
+		if err := decoder.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.IdleGapUs == nil || *r.IdleGapUs != 1000+i {
+			t.Errorf("line %d: %+v, want a pause of %d us", i, r, 1000+i)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

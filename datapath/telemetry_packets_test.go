@@ -123,6 +123,35 @@ func TestTelemetryPackets(t *testing.T) {
 	}
 }
 
+// TestTelemetryOctets has a packet that telemetry makes as long as the MTU pass a source and two
+// transits. Of what one in 50 such packets has more, the goal is a thousandth of all octets.
+func TestTelemetryOctets(t *testing.T) {
+	const packet, mtu, oneIn = 1452, 1500, 50
+	queues := telemetry.NodeID | telemetry.Queue
+	for encoding, want := range map[model.TelemetryEncoding]int{model.EncodingINT: 24 + 3*8,
+		model.EncodingIOAM: 16 + 3*8, model.EncodingPathTracing: 16} {
+		w := newTelemetryWorld(t, encoding)
+		w.setClasses(t, TelemetryClass{OneIn: 1, InTurn: true, Instructions: queues, Hops: 3})
+		path := telemetryPaths(t)[1]
+		outer := path.build(t, packettest.ProtocolOf(path.inner), path.inner)
+		ip := sized(append(outer, make([]byte, packet-len(outer))...))
+		frame := benchLink.Frame(t, ip)
+		for _, role := range []string{"telemetry_source", "telemetry_transit",
+			"telemetry_transit"} {
+			before := frame
+			if _, frame, _ = w.run(role, slices.Clone(before)); bytes.Equal(frame, before) {
+				t.Errorf("%d: %s leaves the packet as it is", encoding, role)
+			}
+		}
+		octets := len(frame) - ethernetHeader - packet
+		if octets != want || packet+octets > mtu || 1000*octets > oneIn*packet {
+			t.Errorf("%d: %d octets of three nodes, want %d", encoding, octets, want)
+		}
+		t.Logf("encoding %d: %d octets in one of %d packets of %d: %.3f %%", encoding, octets,
+			oneIn, packet, 100*float64(octets)/oneIn/packet)
+	}
+}
+
 // becomes fails unless the program makes the one frame of the other.
 func (w *telemetryWorld) becomes(t *testing.T, role string, frame, want []byte) {
 	t.Helper()

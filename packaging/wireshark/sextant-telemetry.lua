@@ -1,5 +1,6 @@
 -- In-band telemetry for Wireshark: Telemetry Report 2.0 and INT 2.1 of P4.org, behind UDP, with the
--- domain-specific metadata of Sextant. Wireshark itself knows IOAM traces (RFC 9197).
+-- domain-specific metadata of Sextant, and the hop-by-hop option of SRv6 Path Tracing. Wireshark
+-- itself knows IOAM traces (RFC 9197).
 --
 -- The UDP ports are preferences of the protocols "telemetry_report" and "int".
 
@@ -471,3 +472,50 @@ for _, protocol in ipairs({int, report}) do
 	protocol.prefs_changed = function() register(protocol) end
 	register(protocol)
 end
+
+-- SRv6 Path Tracing (draft-filsfils-ippm-path-tracing): an IPv6 option, which Wireshark leaves
+-- unknown. Each node has three octets, the newest first; free room is zero, at the end.
+local PATH_TRACING, MIDPOINT = 0x32, 3
+local tracing = Proto("path_tracing", "SRv6 Path Tracing")
+local T = {
+	node = ProtoField.bytes("path_tracing.node", "Node"),
+	interface = ProtoField.uint24("path_tracing.interface", "Egress interface", base.DEC, nil, 0xfff000),
+	load = ProtoField.uint24("path_tracing.load", "Load", base.DEC, nil, 0x000f00),
+	time = ProtoField.uint24("path_tracing.time", "Truncated time", base.DEC, nil, 0x0000ff),
+	free = ProtoField.bytes("path_tracing.free", "Free"),
+}
+tracing.fields = values(T)
+local tracing_cut = ProtoExpert.new("path_tracing.cut", "The octets end before what the lengths announce",
+	expert.group.UNDECODED, expert.severity.NOTE)
+tracing.experts = {tracing_cut}
+local option_type = Field.new("ipv6.opt.type")
+
+local function midpoints(data, tree)
+	local written = 0
+	for at = 0, data:len() - MIDPOINT, MIDPOINT do
+		if data(at, MIDPOINT):uint() ~= 0 then written = at + MIDPOINT end
+	end
+	for at = 0, written - MIDPOINT, MIDPOINT do
+		local node = data(at, MIDPOINT)
+		local t = tree:add(T.node, node)
+		t:add(T.interface, node)
+		t:add(T.load, node)
+		t:add(T.time, node)
+	end
+	if written < data:len() then tree:add(T.free, data(written)) end
+end
+
+function tracing.dissector(tvb, _, tree)
+	for _, kind in ipairs({option_type()}) do
+		local at = kind.offset
+		if kind.range(0, 1):uint() == PATH_TRACING and at + 2 <= tvb:len() then
+			local length = tvb(at + 1, 1):uint()
+			local present = math.min(length, tvb:len() - at - 2)
+			local t = tree:add(tracing, tvb(at, 2 + present))
+			if present > 0 then midpoints(tvb(at + 2, present), t) end
+			if present < length then t:add_proto_expert_info(tracing_cut) end
+		end
+	end
+end
+
+register_postdissector(tracing)

@@ -258,11 +258,16 @@ func TestTelemetryQueue(t *testing.T) {
 			for f.counted("spine1", "pushed") != uint64(i+1) && t.Context().Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
+			if i == 0 { // its solicitations would wait in the queue, too
+				f.keepNeighbors("spine1", "leaf2")
+			}
 		}
 		return nil
 	})
 	f.on("spine1", "tc", "qdisc", "change", "dev", "leaf2", "root", "handle", "1:", "tbf", "rate",
 		"1gbit", "burst", "1700", "limit", "16000000")
+	// The queue looks at its new rate when another packet enters it.
+	f.on("spine1", "sh", "-c", "ping -c 1 -W 1 ff02::1%leaf2 || true")
 	for i, r := range f.drain(uint64(packets)) {
 		if got := *r.Hops[1].QueueBytes; got != want[i] {
 			t.Errorf("packet %d saw %d octets in the queue, tc %d", i, got, want[i])
@@ -285,6 +290,14 @@ func TestTelemetryQueue(t *testing.T) {
 		return
 	}
 	t.Errorf("the collector knows no queue of spine1: %+v", links)
+}
+
+// keepNeighbors has a node know the neighbours on an interface for good.
+func (f *telemetryFabric) keepNeighbors(node, name string) {
+	f.t.Helper()
+	f.on(node, "sh", "-c", "ip -6 neigh show dev "+name+" | awk '/lladdr/ { print $1, $3 }' | "+
+		"while read -r address link; do ip neigh replace $address lladdr $link dev "+name+
+		" nud permanent; done")
 }
 
 // discard has h2 take what comes to UDP port 9, so that no ICMP error comes back.

@@ -29,18 +29,25 @@ func upSites(t *testing.T, accept string, change func(*config.Edge)) *siteLab {
 	needsRoot(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "sites.yaml"))
 	must(t, err)
-	p := &siteLab{agents: upText(t, "sites.yaml",
-		strings.Replace(string(text), "ACCEPT", accept, 1))}
-	for i := range p.accepted {
-		serveWords(t, p.lab, server(i+1), echoAddress, func(net.Conn) { p.accepted[i].Add(1) })
-	}
-	p.ready()
+	p := upSiteText(t, string(text), accept)
 	p.anycast(1)
 	if change != nil {
 		for i := range 2 {
 			p.configure(i+1, change)
 		}
 	}
+	return p
+}
+
+// upSiteText brings up the lab of a text like sites.yaml.
+func upSiteText(t *testing.T, text, accept string) *siteLab {
+	t.Helper()
+	needsRoot(t)
+	p := &siteLab{agents: upText(t, "sites.yaml", strings.Replace(text, "ACCEPT", accept, 1))}
+	for i := range p.accepted {
+		serveWords(t, p.lab, server(i+1), echoAddress, func(net.Conn) { p.accepted[i].Add(1) })
+	}
+	p.ready()
 	return p
 }
 

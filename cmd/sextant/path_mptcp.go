@@ -125,6 +125,7 @@ func (a *app) manageSubflows(ctx context.Context, f mptcpFlags, c *controller.Cl
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	a.say("path mptcp: connections get subflows")
+	a.warnOfManager()
 	var looked time.Time // at sockets
 	for ctx.Err() == nil {
 		pause := lookAtAll
@@ -153,6 +154,19 @@ func (a *app) manageSubflows(ctx context.Context, f mptcpFlags, c *controller.Cl
 		}
 	}
 	return nil
+}
+
+// warnOfManager says what keeps connections that are opened now from getting subflows.
+func (a *app) warnOfManager() {
+	for _, s := range []struct{ name, wrong, means string }{
+		{"net.mptcp.enabled", "0", "connections do not speak MPTCP"},
+		{"net.mptcp.pm_type", "0", "connections are left to the kernel's own path manager"},
+	} {
+		if value, err := linux.ReadSysctl(s.name); err == nil && value == s.wrong {
+			a.say("path mptcp: warning: %s is %s in this network namespace: %s; write 1, before "+
+				"they are opened: sysctl -w %s=1", s.name, value, s.means, s.name)
+		}
+	}
 }
 
 // endStalled ends subflows; news of that makes them due again.

@@ -121,12 +121,14 @@ func TestPathSessions(t *testing.T) {
 			"path probe 10.3.1.3 --next-hops 2 --count 0 --key " + selectorKey,
 			"path probe 10.3.1.3 --next-hops 2 --max-routers 64 --key " + selectorKey,
 			"path probe 10.3.1.3 --next-hops 2 --source ::1 --key " + selectorKey,
+			"path probe 10.3.1.3 --next-hops 2,5 --radix 4 --key " + selectorKey,
 		}},
 		{"path-mptcp", []string{
 			"path mptcp --next-hops 7",
 			"path mptcp --next-hops 7 --fields flow-label --key " + selectorKey,
 			"path mptcp --next-hops x --fields source-port --key " + selectorKey,
 			"path mptcp --next-hops 3,3 --fields source-port --key " + selectorKey,
+			"path mptcp --next-hops 7 --fields source-port --radix 4 --key " + selectorKey,
 		}},
 		{"path-run", []string{
 			"path run --via 1,0 --fields source-port -- true",

@@ -101,6 +101,7 @@ func TestTelemetrySession(t *testing.T) {
 		"telemetry listen --path-tracing-shift 9",
 		"telemetry listen --listen [::1]:0 --interface nothere0",
 		"telemetry listen -o yaml", "telemetry links --telemetry /nonexistent",
+		"telemetry watch add all", "telemetry watch set all",
 	} {
 		text.WriteString(w.run(strings.Fields(line)...))
 	}

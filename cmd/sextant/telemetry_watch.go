@@ -13,7 +13,7 @@ import (
 func (a *app) telemetryWatch() *cobra.Command {
 	return noun("watch", "Which packets get in-band telemetry at this node",
 		seeAlso("sextant status", "sextant telemetry links"), a.telemetryWatchList(),
-		a.telemetryWatchAdd(), a.telemetryWatchRemove())
+		a.telemetryWatchAdd(), a.telemetryWatchSet(), a.telemetryWatchRemove())
 }
 
 func (a *app) telemetryWatchList() *cobra.Command {
@@ -64,24 +64,47 @@ compared.`,
 			"  sextant telemetry watch add web --protocol tcp --destination-ports 80-90 " +
 			"--one-in 20 --choice turn\n" +
 			"  sextant telemetry watch add video --service video --metadata node,queue,latency",
-		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch remove"),
+		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch set",
+			"sextant telemetry watch remove"),
+		Args: takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	a.putsTelemetryWatch(cmd, api.Create, "an item without a flag is all packets that no item before "+
+		"it matches; say which, like --dscp 46, or how many of them, like --one-in 10")
+	return cmd
+}
+
+func (a *app) telemetryWatchSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change an item of the watch list",
+		Long: "Change an item of a source's watch list, from the next packet on; settings that are " +
+			"not named keep their values.",
+		Example:     "  sextant telemetry watch set voice --one-in 10",
+		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch add"),
 		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	a.putsTelemetryWatch(cmd, api.Update, "nothing to change; say what with a flag, like --one-in")
+	return cmd
+}
+
+// putsTelemetryWatch has a command add or change an item by its flags, of which it needs one.
+func (a *app) putsTelemetryWatch(cmd *cobra.Command, put api.Put, needs string) {
 	settingFlags(cmd, reflect.TypeFor[api.TelemetryWatchSpec]())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var spec api.TelemetryWatchSpec
 		if err := readSettingFlags(cmd, &spec); err != nil {
 			return err
 		}
+		if spec == (api.TelemetryWatchSpec{}) {
+			return usageErrorf("%s", needs)
+		}
 		ctx, cancel := a.withTimeout(cmd)
 		defer cancel()
-		changes, err := a.agent().PutTelemetryWatch(ctx, api.Create, args[0], spec)
+		changes, err := a.agent().PutTelemetryWatch(ctx, put, args[0], spec)
 		if err != nil {
 			return err
 		}
 		return a.showChanges(changes)
 	}
-	return cmd
 }
 
 func (a *app) telemetryWatchRemove() *cobra.Command {

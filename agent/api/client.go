@@ -46,8 +46,9 @@ func NewClientOf(daemon, start, socket string) *Client {
 		http: &http.Client{Transport: transport}}
 }
 
-// Forward answers requests by those of the daemon: a proxy.
-func (c *Client) Forward() http.Handler {
+// Forward answers requests by those of an agent: a proxy. A role other than "" is all that they may
+// do.
+func (c *Client) Forward(role Permission) http.Handler {
 	if c.broken != nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			writeError(w, c.broken)
@@ -61,6 +62,9 @@ func (c *Client) Forward() http.Handler {
 			}
 			if c.token != "" {
 				r.Out.Header.Set("Authorization", "Bearer "+c.token)
+			}
+			if role != "" {
+				r.Out.Header.Set(RoleHeader, string(role))
 			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {

@@ -65,6 +65,9 @@
 // /v1/edge/services have it as their fingerprint. A write with it as If-Match
 // changes that configuration alone, and is refused (Stale, 412) if another runs.
 //
+// A request with the header "Sextant-Role: read", or operate, may do what that
+// role may, though its caller may do more.
+//
 // Keys are lowerCamel and end in their unit where there is one; times are RFC
 // 3339; a port of 0 is any port.
 package api

@@ -117,8 +117,8 @@ const (
 
 // NewHandler serves the API of an agent.
 func NewHandler(agent Agent) http.Handler {
-	return Serve("agent/api", title, endpoints(handler{agent, agent.Metrics(),
-		newSamples(agent)}))
+	return lowered(Serve("agent/api", title, endpoints(handler{agent, agent.Metrics(),
+		newSamples(agent)})))
 }
 
 // Mux answers requests by their patterns, as http.ServeMux has them, with JSON: a value, or an

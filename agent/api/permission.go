@@ -53,6 +53,32 @@ func WithAccess(ctx context.Context, a *Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, a)
 }
 
+// RoleHeader lowers what a request may do: its caller may have more.
+const RoleHeader = "Sextant-Role"
+
+// lowered restricts requests that name a role in RoleHeader to it. It gives nobody more.
+func lowered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		role := Permission(r.Header.Get(RoleHeader))
+		if role == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if !slices.Contains(permissions, role) {
+			writeError(w, invalid(fmt.Sprintf("%s %q: write read, operate or admin", RoleHeader,
+				role)))
+			return
+		}
+		switch a, restricted := r.Context().Value(accessKey{}).(*Access); {
+		case !restricted:
+			r = r.WithContext(WithAccess(r.Context(), NewAccess(role)))
+		case a.may.Includes(role):
+			a.may = role
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // Require returns an error unless the caller of a request has a permission.
 func Require(ctx context.Context, needs Permission) error {
 	a, restricted := ctx.Value(accessKey{}).(*Access)

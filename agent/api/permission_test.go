@@ -53,6 +53,38 @@ func TestPermissionsHold(t *testing.T) {
 	}
 }
 
+// A request can do with less than its caller has, and never with more.
+func TestRoleOfARequest(t *testing.T) {
+	h := NewHandler(stopper{})
+	for _, c := range []struct {
+		may, wanted, is Permission
+	}{
+		{"", Read, Read}, {"", Operate, Operate}, {"", Admin, Admin}, {Admin, Read, Read},
+		{Operate, Read, Read}, {Read, Admin, Read}, {Operate, Admin, Operate},
+	} {
+		wants := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Set(RoleHeader, string(c.wanted))
+			h.ServeHTTP(w, r)
+		})
+		for _, e := range endpoints(handler{}) {
+			path := strings.NewReplacer("{name}", "web", "{backend}", "web1", "{list}", "1",
+				"{number}", "1").Replace(e.Path)
+			got := asked(t, wants, e.Method, path, "", c.may) == http.StatusForbidden
+			if want := !c.is.Includes(e.Needs); got != want {
+				t.Errorf("%s %s by %q as %q: refused %v, not %v", e.Method, path, c.may, c.wanted,
+					got, want)
+			}
+		}
+	}
+	king := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set(RoleHeader, "king")
+		h.ServeHTTP(w, r)
+	})
+	if got := asked(t, king, "GET", "/v1/status", "", ""); got != http.StatusBadRequest {
+		t.Errorf("as king: %d", got)
+	}
+}
+
 // node is an agent with a configuration alone.
 type node struct {
 	Agent

@@ -92,9 +92,7 @@ func (a *app) serveConsole(ctx context.Context, listen string, client *api.Clien
 	if err != nil {
 		return fmt.Errorf("listen for the browser: %w; choose another --listen", err)
 	}
-	proxy := web.NewProxy(l.Addr().String())
-	server := &http.Server{Handler: proxy.Handler(client.Forward()),
-		ReadHeaderTimeout: consoleHeaderTimeout}
+	server, address := consoleOf(l, client.Forward(""))
 	ended := context.AfterFunc(ctx, func() {
 		stop, cancel := context.WithTimeout(context.Background(), consoleStop)
 		defer cancel()
@@ -103,10 +101,17 @@ func (a *app) serveConsole(ctx context.Context, listen string, client *api.Clien
 		}
 	})
 	defer ended()
-	fmt.Fprintln(a.stdout, proxy.URL())
+	fmt.Fprintln(a.stdout, address)
 	a.say("open this address in a browser of this machine; it can be used once. Ctrl-C ends it.")
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// consoleOf is a server of the console beside an API, and its address, which can be used once.
+func consoleOf(l net.Listener, api http.Handler) (server *http.Server, address string) {
+	proxy := web.NewProxy(l.Addr().String())
+	return &http.Server{Handler: proxy.Handler(api), ReadHeaderTimeout: consoleHeaderTimeout},
+		proxy.URL()
 }

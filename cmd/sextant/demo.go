@@ -22,7 +22,7 @@ func (a *app) demoCommand() *cobra.Command {
 requests first by random choice, then by service hunting over two and over three candidates, and compare the response
 times. Then let a server leave or return every second under downloads, by a router's equal-cost multipath, by
 VRF-shadowing and by offer, and count those that fail. It takes less than a minute, needs root, and leaves
-nothing behind.`,
+nothing behind. While it runs, a browser of this machine can look at its edge, by the address that is printed.`,
 		Example:           "  sextant demo",
 		Annotations:       seeAlso("sextant lab", "sextant loadgen"),
 		Args:              takes(),

@@ -86,9 +86,18 @@ type demonstrated struct {
 // demo has two acts: random choice against service hunting, and servers that leave and return under
 // downloads.
 func demo(ctx context.Context, o demoOptions) error {
+	var console demoConsole
+	if o.Say != nil {
+		if address, err := console.open(); err != nil {
+			o.Say(err.Error())
+		} else {
+			o.Say("its edge in a browser of this machine, to look at while it runs: " + address)
+			defer console.close()
+		}
+	}
 	h, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
 		WarmUp: demoWarmUp, Random: demoRandom, Hunting: demoHunting, Say: o.Say,
-		Progress: o.Progress,
+		Progress: o.Progress, Events: console.event,
 	})
 	if err != nil {
 		return err
@@ -100,7 +109,7 @@ func demo(ctx context.Context, o demoOptions) error {
 		fmt.Fprintln(o.Output)
 	}
 	c, err := churn.Demonstrate(ctx, churn.DemonstrationOptions{Duration: demoChurn, Say: o.Say,
-		Progress: o.Progress})
+		Progress: o.Progress, Events: console.event})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func browse(t *testing.T, program, script, socket string, more ...string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	proxy := console.NewProxy(l.Addr().String())
-	server := &http.Server{Handler: proxy.Handler(api.NewClient(socket).Forward())}
+	server := &http.Server{Handler: proxy.Handler(api.NewClient(socket).Forward(""))}
 	go server.Serve(l)
 	defer server.Close()
 	args := append([]string{"../../agent/web/test/" + script, program, proxy.URL()}, more...)

@@ -140,18 +140,7 @@ func (a *arena) serve(ctx context.Context) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer connection.Close()
-				_, _ = io.Copy(a, connection)
-			}()
-		}
-	}()
+	go experiment.Accept(listener, func(conn net.Conn) { _, _ = io.Copy(a, conn) })
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"sextant/experiment"
 )
 
 // Ports of the servers for figures 13 and 14.
@@ -39,36 +41,9 @@ func (a *arena) serve(port int, answer func(net.Conn)) (end func(), err error) {
 			return nil, fmt.Errorf("listen on a server: %w", err)
 		}
 		listeners = append(listeners, listener)
-		wait.Go(func() { accept(listener, answer) })
+		wait.Go(func() { experiment.Accept(listener, answer) })
 	}
 	return end, nil
-}
-
-func accept(listener net.Listener, answer func(net.Conn)) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer conn.Close()
-			answer(conn)
-		}()
-	}
-}
-
-// echo sends back what comes. The client closes.
-func echo(conn net.Conn) {
-	buffer := make([]byte, 4096)
-	for {
-		n, err := conn.Read(buffer)
-		if err != nil {
-			return
-		}
-		if _, err := conn.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
 }
 
 // dial connects the client to a policy's VIP.

@@ -72,7 +72,7 @@ func runFigure13(ctx context.Context, r *experiment.Recorder) error {
 // latencies measures round by round, each connection once per round.
 func (a *arena) latencies(ctx context.Context, r *experiment.Recorder, size,
 	rounds int) (latencies, error) {
-	end, err := a.serve(echoPort, echo)
+	end, err := a.serve(echoPort, experiment.Echo)
 	if err != nil {
 		return nil, err
 	}

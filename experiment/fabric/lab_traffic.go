@@ -76,15 +76,7 @@ func (h *labHosts) listen(ctx context.Context) error {
 			return fmt.Errorf("take flows at %s: %w", name, err)
 		}
 		context.AfterFunc(ctx, func() { listener.Close() })
-		go func() {
-			for {
-				connection, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go h.take(ctx, connection)
-			}
-		}()
+		go experiment.Accept(listener, func(conn net.Conn) { h.take(ctx, conn) })
 	}
 	return nil
 }
@@ -94,7 +86,6 @@ const headBytes = 16
 
 // take reads a flow. One that breaks off is found by its sender.
 func (h *labHosts) take(ctx context.Context, connection net.Conn) {
-	defer connection.Close()
 	context.AfterFunc(ctx, func() { connection.Close() })
 	var head [headBytes]byte
 	if _, err := io.ReadFull(connection, head[:]); err != nil {

@@ -137,22 +137,13 @@ func serveAnswers(a *experiment.Arena, nodes ...string) (end func(), err error) 
 			return nil, err
 		}
 		listeners = append(listeners, listener)
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go answer(conn)
-			}
-		}()
+		go experiment.Accept(listener, answer)
 	}
 	return end, nil
 }
 
 // answer answers one request.
 func answer(conn net.Conn) {
-	defer conn.Close()
 	request := make([]byte, requestBytes)
 	if _, err := io.ReadFull(conn, request); err != nil {
 		return

@@ -176,33 +176,12 @@ func (s *sites) serve() (end func(), err error) {
 			return nil, err
 		}
 		listeners = append(listeners, listener)
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				s.accepted[i].Add(1)
-				go echo(conn)
-			}
-		}()
+		go experiment.Accept(listener, func(conn net.Conn) {
+			s.accepted[i].Add(1)
+			experiment.Echo(conn)
+		})
 	}
 	return end, nil
-}
-
-// echo sends back what comes. io.Copy would keep a pipe open for each connection.
-func echo(conn net.Conn) {
-	defer conn.Close()
-	buffer := make([]byte, 16)
-	for {
-		n, err := conn.Read(buffer)
-		if err != nil {
-			return
-		}
-		if _, err := conn.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
 }
 
 // anycast has the router send packets to the VIP to the edge of a site, as routing does that knows

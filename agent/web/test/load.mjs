@@ -1,13 +1,15 @@
-// Measures what the console costs a browser: node load.mjs CHROMIUM [BACKENDS [LINKS [SECONDS]]].
+// Measures what the console costs a browser: node load.mjs [CHROMIUM [BACKENDS [LINKS [SECONDS]]]].
 // An edge of that many backends, and a network of that many links, tell of changes ten times a
 // second; printed is the time that all processes of Chromium take, in percent of a core, and how
 // late frames are, per view.
 import { chromium } from 'playwright-core'
 import { createServer } from 'node:http'
-import { readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { flags } from './browser.mjs'
 
-const [program, backends = 1000, links = 500, seconds = 10] = process.argv.slice(2)
+const [named = 'chromium', backends = 1000, links = 500, seconds = 10] = process.argv.slice(2)
+const program = named.includes('/') ? named : process.env.PATH.split(':')
+  .map((folder) => `${folder}/${named}`).find(existsSync) ?? named
 const file = (name) => readFileSync(new URL(`../bundle/${name}`, import.meta.url))
 const types = { html: 'text/html', js: 'text/javascript', css: 'text/css' }
 

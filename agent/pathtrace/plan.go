@@ -25,8 +25,8 @@ func (p Plan) Paths() ([][]int, error) {
 	paths := [][]int{nil}
 	for _, choices := range p.Choices {
 		if p.Codec != nil && choices > int(p.Codec.Parts().Radix) {
-			return nil, fmt.Errorf("a router has %d next hops, and selectors of radix %d name %[2]d: "+
-				"the radix of all routers and sources has to be as great as that", choices,
+			return nil, fmt.Errorf("a router has %d next hops, and selectors of radix %d name "+
+				"%[2]d: the radix of all routers and sources has to be as great as that", choices,
 				p.Codec.Parts().Radix)
 		}
 		var longer [][]int

@@ -14,9 +14,10 @@ type TelemetryCounters struct {
 	Packets  []TelemetryPackets `json:"packets"`
 	Reported []TelemetryReports `json:"reported"` // by the sink
 	// to the collector, pauses without a packet included
-	Reports     uint64 `json:"reports"`
-	Datagrams   uint64 `json:"datagrams"`
-	LostReports uint64 `json:"lostReports"` // that this machine did not send
+	Reports   uint64 `json:"reports"`
+	Datagrams uint64 `json:"datagrams"`
+	// that this machine did not send, or a collector refused: at least so many
+	LostReports uint64 `json:"lostReports"`
 }
 
 // TelemetryPackets counts packets by what became of them: docs/reference/telemetry.md.

@@ -110,7 +110,7 @@ func telemetryLeftOut(_ *config.Node, f *facts.Facts, _ string) (list []Finding)
 	}
 	if reports := f.Running.LostReports; reports > 0 {
 		list = append(list, Finding{"telemetry_unsent", Risk, "telemetry",
-			fmt.Sprintf("%d reports were not sent", reports),
+			fmt.Sprintf("%d reports or more were not sent, or refused", reports),
 			"this machine has no route to a collector, or no process listens there",
 			"see: ip route get COLLECTOR, and there: sextant telemetry exporters"})
 	}

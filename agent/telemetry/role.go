@@ -228,7 +228,8 @@ var (
 	eventsTotal = metrics.Description("telemetry_sink_events_total",
 		"Packets that this sink reported, by each of the reasons.", "reason")
 	reportsTotal = metrics.Description("telemetry_sink_reports_total",
-		"Reports to the collector, by whether the machine took them (sent) or not (lost).",
+		"Reports to the collector: sent, or lost, as the machine did not send or a collector "+
+			"refused.",
 		"result")
 	datagramsTotal = metrics.Description("telemetry_sink_datagrams_total",
 		"Datagrams of reports to the collector.")

@@ -68,16 +68,16 @@ compared.`,
 			"sextant telemetry watch remove"),
 		Args: takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	a.putsTelemetryWatch(cmd, api.Create, "an item without a flag is all packets that no item before "+
-		"it matches; say which, like --dscp 46, or how many of them, like --one-in 10")
+	a.putsTelemetryWatch(cmd, api.Create, "an item without a flag is all packets that no item "+
+		"before it matches; say which, like --dscp 46, or how many of them, like --one-in 10")
 	return cmd
 }
 
 func (a *app) telemetryWatchSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Change an item of the watch list",
-		Long: "Change an item of a source's watch list, from the next packet on; settings that are " +
-			"not named keep their values.",
+		Long: "Change an item of a source's watch list, from the next packet on; settings that " +
+			"are not named keep their values.",
 		Example:     "  sextant telemetry watch set voice --one-in 10",
 		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch add"),
 		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,

@@ -413,11 +413,11 @@ func (f *telemetryFabric) endPauses(count int) (times []time.Duration) {
 		time.Sleep(10 * time.Millisecond)
 		least := time.Since(last)
 		ended := write()
-		// A look through the flows may have reported the same pause before it ended: without hops,
-		// as it has no packet.
+		// A look through the flows may have reported the same pause before it ended: without
+		// hops, as it has no packet.
 		r := f.next(func(r listener.Report) bool {
-			return len(r.Hops) > 0 && r.IdleGapUs != nil && r.Flow != nil && r.Flow.Source == source &&
-				r.Time.After(ended) &&
+			return len(r.Hops) > 0 && r.IdleGapUs != nil && r.Flow != nil &&
+				r.Flow.Source == source && r.Time.After(ended) &&
 				time.Duration(*r.IdleGapUs)*time.Microsecond >= least*9/10
 		})
 		times = append(times, r.Time.Sub(ended))

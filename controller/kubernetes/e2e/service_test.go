@@ -72,6 +72,7 @@ func TestCluster(t *testing.T) {
 		{"a Service", w.testService},
 		{"a Gateway", w.testGateway},
 		{"status", func() { w.testStatus(pods) }},
+		{"a pod that fails", w.testProblem},
 		{"BGP", w.testPeering},
 		{"a readiness gate", w.testReadinessGate},
 		{"an excluded node", func() { w.testExcludedNode(pods) }},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,6 +85,37 @@ func (w *world) testStatus(pods []*pod) {
 		w.t.Errorf("a Service of another class was touched: %v, %v", s.Finalizers,
 			s.Status.LoadBalancer)
 	}
+}
+
+// A pod that can't take packets: why is in its Service's status and events, not in a log alone.
+func (w *world) testProblem() {
+	p := w.newPod(1)
+	must(w.t, p.ns.Do(func() error {
+		return linux.WriteSysctl("net.ipv6.conf.all.disable_ipv6", "1")
+	}))
+	p.run(programs.sextant, "emulate", "--name", p.name, "--listen", "0.0.0.0:8080")
+	w.slices("four", 8080, func(v6 bool) []discoveryv1.Endpoint {
+		if v6 {
+			return nil
+		}
+		return ready(p)(v6)
+	})
+	w.service("four", 80, nil)
+	w.eventually("an event tells why the pod gets nothing", 30*time.Second, func() bool {
+		return w.event("four", "NoTarget", p.name+": node node1: the pod has IPv4 alone")
+	})
+	if text, _ := w.status("four"); !strings.Contains(text, "set net.ipv6.conf.*.disable_ipv6") {
+		w.t.Errorf("status does not tell why:\n%s", text)
+	}
+	must(w.t, p.ns.Do(func() error {
+		return linux.WriteSysctl("net.ipv6.conf.all.disable_ipv6", "0")
+	}))
+	w.eventually("the pod serves", 30*time.Second, func() bool {
+		_, r := w.status("four")
+		return len(r.Ports) == 2 && r.Ports[0].Serving+r.Ports[1].Serving == 1
+	})
+	p.kill()
+	must(w.t, w.client.Delete(w.t.Context(), &corev1.Service{ObjectMeta: objectMeta("four")}))
 }
 
 // The pods of a node with the exclusion label get no new connections, and do again without it.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -186,6 +187,16 @@ func TestNumberSID(t *testing.T) {
 	}
 	if want := []uint16{7, 0xe000, 0xe001, 0xe000}; !slices.Equal(ids, want) {
 		t.Errorf("ids %#x, want %#x", ids, want)
+	}
+	for i := range 8192 - 2 {
+		if _, err := state.NumberSID(known, file.Domain.Block, netip.AddrFrom16(
+			[16]byte{0xfd, 14: byte(i >> 8), 15: byte(i)})); err != nil {
+			t.Fatalf("SID %d: %v", i+3, err)
+		}
+	}
+	_, err = state.NumberSID(known, file.Domain.Block, netip.MustParseAddr("2001:db8::3"))
+	if !errors.Is(err, config.ErrConflict) {
+		t.Errorf("SID 8193: %v, want a conflict, which is of that service alone", err)
 	}
 }
 

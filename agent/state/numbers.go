@@ -145,8 +145,9 @@ func NumberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint1
 			return uint16(id), nil
 		}
 	}
-	return 0, fmt.Errorf("more than %d SIDs outside of the block %s at a time: give some "+
-		"backends SIDs behind it", localIDs, block.Prefix())
+	return 0, &config.Problem{Kind: config.ErrConflict,
+		Text: fmt.Sprintf("%s is one of more than %d SIDs outside of the block %s at a time", sid,
+			localIDs, block.Prefix()), Mend: "give some backends SIDs behind it"}
 }
 
 // KeyOfSID is what all nodes know the backend by that has an id here: 0 stands for the id itself,

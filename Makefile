@@ -18,7 +18,7 @@ UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy 
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-paths deb release test-deb fuzz site figures fmt clean
+.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-paths bench-kube deb release test-deb fuzz site figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,9 @@ endif
 bench-paths: ## Time and memory of the path engine, its proofs, and a library beside it
 	@scripts/deps.sh go
 	go test ./te/segment ./te/segment/proof -count=1 -run '^$$' -bench .
+
+bench-kube: kube-programs ## Kubernetes: time and memory of 10,000 Services, requests to pods beside the direct way; RUN=Direct: one
+	cd controller/kubernetes && go test ./e2e -count=1 -timeout 60m -exec '$(AS_ROOT)' -run '^$$' -bench '$(or $(RUN),.)' -benchtime 1x
 
 deb: LDFLAGS := -s -w
 deb: build ## A Debian package in dist/, checked by lintian

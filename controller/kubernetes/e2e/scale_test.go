@@ -23,35 +23,44 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"sextant/agent/access"
 	"sextant/agent/api"
+	"sextant/agent/southbound"
 	"sextant/agent/southbound/southboundtest"
 	"sextant/controller/kubernetes/kubetest"
 	"sextant/controller/kubernetes/v1alpha1"
+	"sextant/lab"
+	"sextant/linux"
 	"sextant/linux/linuxtest"
 )
 
 const (
-	manyServices = 10000
-	podsOfEach   = 10
-	manyNodes    = 1000
+	podsOfEach = 10
+	agentPods  = 8000 // an edge has numbers for 8,192
 )
 
 // sink is an edge's API that takes whatever it is told, so that the controller alone is measured.
 type sink struct {
+	want     int // services
 	mu       sync.Mutex
-	services map[string]int // backends
+	services map[string]api.Declared
 	prints   int
 }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.URL.Path != "/v1/edge/services" { // it has no BGP neighbors
+		_ = json.NewEncoder(w).Encode(api.NeighborList{Items: []api.Neighbor{}})
+		return
+	}
 	if r.Method == http.MethodGet {
 		list := api.DeclaredList{Fingerprint: fmt.Sprint(s.prints), Items: []api.Declared{}}
-		for name := range s.services {
-			list.Items = append(list.Items, api.Declared{Name: name})
+		for _, one := range s.services {
+			list.Items = append(list.Items, one)
 		}
 		_ = json.NewEncoder(w).Encode(list)
 		return
@@ -62,7 +71,7 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, one := range d.Set {
-		s.services[one.Name] = len(one.Backends)
+		s.services[one.Name] = one
 	}
 	for _, name := range d.Remove {
 		delete(s.services, name)
@@ -75,69 +84,200 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *sink) whole() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.services {
-		if n != podsOfEach {
+	for _, one := range s.services {
+		if len(one.Backends) != podsOfEach {
 			return false
 		}
 	}
-	return len(s.services) == manyServices
+	return len(s.services) == s.want
 }
 
-// A controller starts in a cluster of 10,000 Services with 100,000 endpoints on 1,000 nodes: how
-// long it takes until an edge has all, and until all have an address, and its memory.
-func BenchmarkScale(t *testing.B) {
+// scaleText is a lab of one edge, beside whose agent the API server runs.
+const scaleText = `
+name: NAME
+topology:
+  nodes:
+    router: {addresses: ["fd00:5e::ff"]}
+    edge:
+      addresses: ["fd00:5e::e1"]
+      sextant:
+        node: edge1
+        domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"],
+          locators: ["fd00:c0de::/32"]}
+        secret: 41d7f0a96b3e85c2097ce1d4b8a35f6e
+        state: "{dir}/state"
+        api:
+          socket: "{dir}/agent.sock"
+          listen:
+            {address: "127.0.0.1:9479", certificate: CERTIFICATE, key: KEY, tokens: TOKENS}
+        edge: {interfaces: [{name: eth0}], source: "fd00:5e::e1", encapsulation: srh}
+  links:
+    - endpoints: ["edge:eth0", "router:edge"]
+`
+
+// A controller starts in a cluster of up to 10,000 Services with 100,000 endpoints on 1,000 nodes:
+// how long it takes until all Services have an address and the edge all of them, and its memory.
+// The edge is one that takes whatever it is told, so that the controller alone is measured, or an
+// agent, which computes chains and writes them into the kernel.
+func BenchmarkScale(b *testing.B) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
+		b.Skip("needs root to make network namespaces: run with sudo")
 	}
-	kubetest.Programs(t, "kube-apiserver", "etcd")
-	build(t)
-	ns, _ := linuxtest.Netns(t)
-	must(t, ns.Do(func() error { return linuxtest.IP("link set lo up") }))
-	dir := t.TempDir()
-	w := &world{t: t, scheme: runtime.NewScheme()}
-	w.cluster = kubetest.Start(t, ns, nil)
+	kubetest.Programs(b, "kube-apiserver", "etcd")
+	build(b)
+	for _, services := range []int{1000, 10000} {
+		for _, edge := range []string{"none", "agent"} {
+			b.Run(fmt.Sprintf("services=%d/edge=%s", services, edge), func(b *testing.B) {
+				scale(b, services, edge == "agent")
+			})
+		}
+	}
+}
+
+func scale(b *testing.B, services int, real bool) {
+	dir := b.TempDir()
+	authority := southboundtest.NewAuthority(b, dir)
+	leaf := authority.Leaf(b, "edge", netip.MustParseAddr("127.0.0.1"))
+	w := &world{t: b, scheme: runtime.NewScheme()}
+	token, ns := "token", (*linux.Netns)(nil)
+	var edge *sink
+	agent := 0
+	if real {
+		token = w.scaledEdge(dir, leaf)
+		ns, agent = w.netns("edge"), w.agentOf("edge")
+	} else {
+		ns, _ = linuxtest.Netns(b)
+		must(b, ns.Do(func() error { return linuxtest.IP("link set lo up") }))
+		edge = w.sink(ns, leaf, services)
+	}
+	w.cluster = kubetest.Start(b, ns, nil)
 	w.cluster.InstallCRDs("../deploy/chart/crds")
-	must(t, clientgoscheme.AddToScheme(w.scheme))
-	must(t, v1alpha1.AddToScheme(w.scheme))
+	must(b, clientgoscheme.AddToScheme(w.scheme))
+	must(b, v1alpha1.AddToScheme(w.scheme))
+	config := rest.CopyConfig(w.cluster.Config)
+	config.QPS = -1 // as many as the API server takes
 	var err error
-	w.client, err = client.NewWithWatch(w.cluster.Config, client.Options{Scheme: w.scheme})
-	must(t, err)
+	w.client, err = client.NewWithWatch(config, client.Options{Scheme: w.scheme})
+	must(b, err)
 	w.apply("../deploy/namespace.yaml")
-	edge := w.sink(ns, dir)
+	w.edgeAndPool(leaf, token)
 	begun := time.Now()
-	w.fill()
-	t.Logf("%d Services with %d endpoints on %d nodes are made in %v", manyServices,
-		manyServices*podsOfEach, manyNodes, time.Since(begun).Round(time.Second))
+	if edge == nil {
+		w.fill(services, agentPods)
+	} else {
+		w.fill(services, services*podsOfEach)
+	}
+	b.Logf("made in %v", time.Since(begun).Round(time.Second))
 	begun = time.Now()
+	pid, stop := w.scaledController(ns, dir)
+	w.eventually("the edge has all services", 20*time.Minute, func() bool {
+		time.Sleep(100 * time.Millisecond)
+		list := w.edges()
+		return (edge == nil || edge.whole()) && w.edgesReady() &&
+			int(list[0].Status.Services) == services
+	})
+	b.ReportMetric(time.Since(begun).Seconds(), "s/edge")
+	w.eventually("all Services have addresses", 10*time.Minute, func() bool {
+		time.Sleep(time.Second)
+		return w.addressed() == services
+	})
+	b.ReportMetric(time.Since(begun).Seconds(), "s/addresses")
+	b.ReportMetric(memory(b, pid), "MB")
+	b.ReportMetric(processorTime(b, pid), "cpu-s")
+	if edge == nil {
+		b.ReportMetric(memory(b, agent), "MB-agent")
+		b.ReportMetric(processorTime(b, agent), "cpu-s-agent")
+	} else {
+		b.ReportMetric(w.loseEndpoint(edge, 0), "s/change")
+		stop()
+		_, _ = w.scaledController(ns, dir)
+		b.ReportMetric(w.loseEndpoint(edge, 1), "s/restart")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// scaledController starts a controller, and returns its process, and what stops it.
+func (w *world) scaledController(ns *linux.Netns, dir string) (pid int, stop func()) {
 	cmd := exec.Command(programs.kubernetes, "controller", "--kubeconfig",
 		w.cluster.Kubeconfig("controller", "127.0.0.1:6443", "admin"), "--namespace", namespace,
 		"--metrics", "127.0.0.1:8080", "--health", "127.0.0.1:8081", "--leader-elect=false")
-	log, err := os.Create(filepath.Join(dir, "log"))
-	must(t, err)
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	must(w.t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	must(t, ns.Do(cmd.Start))
-	t.Cleanup(func() {
+	must(w.t, linux.Start(cmd, ns, nil))
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
-	w.eventually("the edge has all services", 10*time.Minute, edge.whole)
-	t.ReportMetric(time.Since(begun).Seconds(), "s/edge")
-	w.eventually("all Services have addresses", 10*time.Minute, func() bool {
-		time.Sleep(time.Second)
-		var list corev1.ServiceList
-		must(t, w.client.List(t.Context(), &list))
-		n := 0
-		for i := range list.Items {
-			if len(list.Items[i].Status.LoadBalancer.Ingress) > 0 {
-				n++
+	w.t.Cleanup(stop)
+	return cmd.Process.Pid, stop
+}
+
+// loseEndpoint takes an endpoint from a Service, and returns how many seconds it takes until the
+// edge has lost it.
+func (w *world) loseEndpoint(edge *sink, service int) float64 {
+	w.t.Helper()
+	var s discoveryv1.EndpointSlice
+	must(w.t, w.client.Get(w.t.Context(), types.NamespacedName{Namespace: "default",
+		Name: fmt.Sprintf("s%d-x", service)}, &s))
+	before := s.DeepCopy()
+	s.Endpoints = s.Endpoints[1:]
+	begun := time.Now()
+	must(w.t, w.client.Patch(w.t.Context(), &s, client.MergeFrom(before)))
+	w.eventually("the edge has an endpoint less", 10*time.Minute, func() bool {
+		edge.mu.Lock()
+		defer edge.mu.Unlock()
+		for name, one := range edge.services {
+			if len(one.Backends) == podsOfEach-1 &&
+				strings.Contains(name, fmt.Sprintf(".s%d.", service)) {
+				return true
 			}
 		}
-		return n == manyServices
+		return false
 	})
-	t.ReportMetric(time.Since(begun).Seconds(), "s/addresses")
-	t.ReportMetric(memory(t, cmd.Process.Pid), "MB")
-	t.ReportMetric(0, "ns/op")
+	return time.Since(begun).Seconds()
+}
+
+// scaledEdge starts an edge, and returns a token for it.
+func (w *world) scaledEdge(dir string, leaf southbound.Files) string {
+	token, secret, err := access.NewToken("kubernetes", api.Admin, time.Time{})
+	must(w.t, err)
+	tokens := filepath.Join(dir, "tokens")
+	must(w.t, access.EditTokens(tokens, func([]access.Token) ([]access.Token, error) {
+		return []access.Token{token}, nil
+	}))
+	text := strings.NewReplacer("NAME", fmt.Sprintf("k8ss%d", os.Getpid()%100000),
+		"CERTIFICATE", leaf.Certificate, "KEY", leaf.Key, "TOKENS", tokens).Replace(scaleText)
+	spec, err := lab.Parse("scale.yaml", []byte(text))
+	must(w.t, err)
+	w.lab, err = lab.Up(w.t.Context(), spec, lab.Options{Self: programs.sextant})
+	must(w.t, err)
+	w.t.Cleanup(func() { must(w.t, lab.Down(w.lab.Name, nil)) })
+	return secret
+}
+
+// agentOf is the process of a node's agent, which has the node's cgroup to itself.
+func (w *world) agentOf(node string) (pid int) {
+	n, err := w.lab.Node(node)
+	must(w.t, err)
+	text, err := os.ReadFile(filepath.Join(n.Cgroup, "cgroup.procs"))
+	must(w.t, err)
+	_, err = fmt.Sscan(string(text), &pid)
+	must(w.t, err)
+	return pid
+}
+
+// addressed is how many Services have an address.
+func (w *world) addressed() (n int) {
+	var list corev1.ServiceList
+	must(w.t, w.client.List(w.t.Context(), &list))
+	for i := range list.Items {
+		if len(list.Items[i].Status.LoadBalancer.Ingress) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // memory is what a process has had at most, in MB.
@@ -151,10 +291,19 @@ func memory(t testing.TB, pid int) float64 {
 	return kilobytes / 1000
 }
 
-// sink starts the API of an edge, with the objects that lead there.
-func (w *world) sink(ns interface{ Do(func() error) error }, dir string) *sink {
-	authority := southboundtest.NewAuthority(w.t, dir)
-	leaf := authority.Leaf(w.t, "edge", netip.MustParseAddr("127.0.0.1"))
+// processorTime is what a process has had so far, in seconds.
+func processorTime(t testing.TB, pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(t, err)
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
+	var user, system float64
+	_, err = fmt.Sscan(fields[12]+" "+fields[13], &user, &system) // of proc_pid_stat(5): 14, 15
+	must(t, err)
+	return (user + system) / 100
+}
+
+// sink starts the API of an edge that takes whatever it is told.
+func (w *world) sink(ns *linux.Netns, leaf southbound.Files, want int) *sink {
 	pair, err := tls.LoadX509KeyPair(leaf.Certificate, leaf.Key)
 	must(w.t, err)
 	var listener net.Listener
@@ -163,23 +312,28 @@ func (w *world) sink(ns interface{ Do(func() error) error }, dir string) *sink {
 			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
 		return err
 	}))
-	s := &sink{services: map[string]int{}}
+	s := &sink{want: want, services: map[string]api.Declared{}}
 	server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	w.t.Cleanup(func() { server.Close() })
+	return s
+}
+
+// edgeAndPool makes the objects that lead to an edge.
+func (w *world) edgeAndPool(leaf southbound.Files, token string) {
 	ca, err := os.ReadFile(leaf.CA)
 	must(w.t, err)
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edges"},
-		Data: map[string][]byte{"token": []byte("token"), "ca.crt": ca}})
+		Data: map[string][]byte{"token": []byte(token), "ca.crt": ca}})
 	w.create(&v1alpha1.Edge{ObjectMeta: metav1.ObjectMeta{Name: "edge1"},
 		Spec: v1alpha1.EdgeSpec{Address: "127.0.0.1:9479", SecretName: "edges"}})
 	w.create(&v1alpha1.VIPPool{ObjectMeta: metav1.ObjectMeta{Name: "pool"},
 		Spec: v1alpha1.VIPPoolSpec{Addresses: []string{"2001:db8:80::/64"}}})
-	return s
 }
 
-// fill makes the objects.
-func (w *world) fill() {
+// fill makes the objects. Services share pods if there are fewer than endpoints.
+func (w *world) fill(manyServices, manyPods int) {
+	manyNodes := manyServices / 10
 	pods := make([][]v1alpha1.HostEndpoint, manyNodes)
 	slicesOf := make([]*discoveryv1.EndpointSlice, manyServices)
 	name, protocol, port := "http", corev1.ProtocolTCP, int32(8080)
@@ -191,17 +345,21 @@ func (w *world) fill() {
 			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port,
 				Protocol: &protocol}}}
 		for j := range podsOfEach {
-			n := i*podsOfEach + j
-			node := fmt.Sprintf("node%d", n%manyNodes)
-			a := fmt.Sprintf("fd00:10:%x::%x", n%manyNodes, n/manyNodes+1)
+			n := (i*podsOfEach + j) % manyPods
+			node, place := fmt.Sprintf("node%d", n%manyNodes), n/manyNodes
+			a := fmt.Sprintf("fd00:10:%x::%x", n%manyNodes+1, place+1)
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a},
 				NodeName: &node, TargetRef: &corev1.ObjectReference{Kind: "Pod",
-					Namespace: "default", Name: fmt.Sprintf("s%d-%d", i, j),
+					Namespace: "default", Name: fmt.Sprintf("p%d", n),
 					UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", n))}})
-			pods[n%manyNodes] = append(pods[n%manyNodes], v1alpha1.HostEndpoint{Address: a,
-				SID: fmt.Sprintf("fd00:c0de:%x::%x", n%manyNodes, n/manyNodes+1),
-				// As when the controller was here before: addresses are given in this order.
-				Serves: []string{fmt.Sprintf("[2001:db8:80::%x]:80/tcp", i+1)}})
+			of := &pods[n%manyNodes]
+			if place == len(*of) {
+				*of = append(*of, v1alpha1.HostEndpoint{Address: a,
+					SID: fmt.Sprintf("fd00:c0de:%x::%x", n%manyNodes+1, place+1)})
+			}
+			// As when the controller was here before: addresses are given in this order.
+			(*of)[place].Serves = append((*of)[place].Serves,
+				fmt.Sprintf("[2001:db8:80::%x]:80/tcp", i+1))
 		}
 		slicesOf[i] = s
 	}
@@ -210,7 +368,7 @@ func (w *world) fill() {
 		if err := w.client.Create(ctx, h); err != nil {
 			return err
 		}
-		h.Status = v1alpha1.HostStatus{Locator: fmt.Sprintf("fd00:c0de:%x::/64", i),
+		h.Status = v1alpha1.HostStatus{Locator: fmt.Sprintf("fd00:c0de:%x::/64", i+1),
 			Endpoints: pods[i]}
 		return w.client.Status().Update(ctx, h)
 	})

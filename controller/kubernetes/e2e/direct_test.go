@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"sextant/linux"
 )
 
@@ -43,8 +45,9 @@ func BenchmarkDirect(b *testing.B) {
 			isOffered(w.declared("edge1"), "web", pods[1:])
 	})
 	time.Sleep(10 * time.Second) // the second pod is up when edges have waited for others
-	vip := w.urls("web")[0]
-	own := func(p *pod) string { return fmt.Sprintf("http://[%s]:8080/", p.v6) }
+	vip := w.urls("web")[slices.IndexFunc(w.ingress("web"),
+		func(in corev1.LoadBalancerIngress) bool { return !strings.Contains(in.IP, ":") })]
+	own := func(p *pod) string { return fmt.Sprintf("http://%s:8080/", p.v4) }
 	ways := []way{{"srv6", [2]string{vip, vip}},
 		{"direct", [2]string{own(pods[0]), own(pods[1])}}}
 	for _, kind := range []struct {

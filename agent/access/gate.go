@@ -233,8 +233,8 @@ func (g *Gate) serve(next http.Handler, w http.ResponseWriter, r *http.Request, 
 	}
 }
 
-// answer gives the place of its request back when it begins: who reads it slowly, or reads a stream,
-// keeps nobody waiting.
+// answer gives the place of its request back when it begins: who reads it slowly, or reads a
+// stream, keeps nobody waiting.
 type answer struct {
 	*api.Answered
 	begun func()

@@ -60,7 +60,8 @@ func TestHostProblem(t *testing.T) {
 		Endpoints: []v1alpha1.HostEndpoint{{Address: pod.String(), SID: "fd00:c0de::1",
 			Serves: []string{old.String()}}},
 		Problems: []v1alpha1.HostProblem{
-			{Address: pod.String(), Services: []string{old.String(), young.String()}, Why: "no room"},
+			{Address: pod.String(), Services: []string{old.String(), young.String()},
+				Why: "no room"},
 			{Address: other.String(), Services: []string{old.String()}, Why: "no link"}}}
 	changed := h.set("n", status)
 	if !changed[old.String()] || !changed[young.String()] || len(changed) != 2 {

@@ -71,8 +71,8 @@ func (s *state) say(owner, subject string, on runtime.Object, kind, reason, text
 	s.events.Eventf(on, nil, kind, reason, "Reconcile", "%s", plan.Message(text))
 }
 
-// sayNews tells an owner what goes well, unless that is not news: the first word on the subject since
-// this program started is not, to an owner that was served before.
+// sayNews tells an owner what goes well, unless that is not news: the first word on the subject
+// since this program started is not, to an owner that was served before.
 func (s *state) sayNews(owner, subject string, on runtime.Object, served bool, reason,
 	text string) {
 	s.mu.Lock()

@@ -54,10 +54,10 @@ func DeclareNeighbors(n *Node, set []DeclaredNeighbor, remove []string) (*Node, 
 }
 
 // Declaration is what DeclareNeighbors is to be told so that it leaves a neighbor as it is.
-func (b Neighbor) Declaration() DeclaredNeighbor {
-	return DeclaredNeighbor{Name: b.Name, Address: b.Address, ASN: b.ASN, Port: &b.Port,
-		Local: &b.Local, PasswordFile: &b.PasswordFile, Passive: &b.Passive, Families: &b.Families,
-		HoldTime: &b.HoldTime, Multihop: &b.Multihop, BFD: &b.BFD}
+func (n Neighbor) Declaration() DeclaredNeighbor {
+	return DeclaredNeighbor{Name: n.Name, Address: n.Address, ASN: n.ASN, Port: &n.Port,
+		Local: &n.Local, PasswordFile: &n.PasswordFile, Passive: &n.Passive, Families: &n.Families,
+		HoldTime: &n.HoldTime, Multihop: &n.Multihop, BFD: &n.BFD}
 }
 
 func speechless() *Problem {

@@ -69,6 +69,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/bgp/neighbors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** BGP neighbors as the configuration has them */
+        get: operations["getBgpNeighbors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Set, add and remove BGP neighbors in one change */
+        patch: operations["patchBgpNeighbors"];
+        trace?: never;
+    };
     "/v1/bgp/peers": {
         parameters: {
             query?: never;
@@ -1163,6 +1181,32 @@ export interface components {
             silent: boolean;
             silentSeconds: number;
         };
+        Neighbor: {
+            address: string;
+            asn: number;
+            bfd?: components["schemas"]["NeighborBFD"];
+            families?: string[];
+            holdTimeSeconds?: number;
+            local?: string;
+            multihop?: number;
+            name: string;
+            passive?: boolean;
+            passwordFile?: string;
+            port?: number;
+        };
+        NeighborBFD: {
+            intervalMs: number;
+            multiplier: number;
+        };
+        NeighborDeclaration: {
+            fingerprint?: string;
+            remove?: string[];
+            set?: components["schemas"]["Neighbor"][];
+        };
+        NeighborList: {
+            fingerprint: string;
+            items: components["schemas"]["Neighbor"][];
+        };
         NewConnections: {
             burst: number;
             rate: number;
@@ -1654,6 +1698,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Changes"];
+                };
+            };
+            /** @description refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+    };
+    getBgpNeighbors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NeighborList"];
+                };
+            };
+            /** @description refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+    };
+    patchBgpNeighbors: {
+        parameters: {
+            query?: {
+                /** @description 1: go on although connections end */
+                breakConnections?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NeighborDeclaration"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeclarationMade"];
                 };
             };
             /** @description refused */

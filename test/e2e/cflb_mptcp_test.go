@@ -104,12 +104,18 @@ func TestCFLBSubflows(t *testing.T) {
 	f.endsDeadSubflow()
 }
 
-// endsDeadSubflow loses all that the near router sends by one link, without a word, while a
-// connection uses all: the subflow there is ended, and the others go on.
+// endsDeadSubflow loses all that the near router sends by two links, without a word, while a
+// connection uses all: a subflow there is ended, and the others go on. The connection's first
+// subflow, which stays, is on one of the two at most.
 func (f *fatTree) endsDeadSubflow() {
 	f.t.Helper()
-	const link = 3
-	lose := fmt.Sprintf("10.0.%d.1 lladdr 02:00:00:00:00:99 nud permanent dev u%d", link, link)
+	change := func(how string) {
+		for _, link := range []int{3, 4} {
+			f.ip("near", "neigh %s 10.0.%d.1 lladdr 02:00:00:00:00:99 nud permanent dev u%d", how,
+				link, link)
+		}
+		f.run("near")
+	}
 	var before []uint16
 	f.transfer(1, func(links, _ int) bool {
 		now := f.localPorts(5001)
@@ -120,13 +126,11 @@ func (f *fatTree) endsDeadSubflow() {
 			})
 		case links == parallelLinks:
 			before = now
-			f.ip("near", "neigh replace %s", lose)
-			f.run("near")
+			change("replace")
 		}
 		return false
 	})
-	f.ip("near", "neigh del %s", lose)
-	f.run("near")
+	change("del")
 }
 
 // localPorts are those of the client's sockets that are connected to a port.

@@ -46,8 +46,8 @@ func BenchmarkDirect(b *testing.B) {
 	})
 	time.Sleep(10 * time.Second) // the second pod is up when edges have waited for others
 	vip := w.urls("web")[slices.IndexFunc(w.ingress("web"),
-		func(in corev1.LoadBalancerIngress) bool { return !strings.Contains(in.IP, ":") })]
-	own := func(p *pod) string { return fmt.Sprintf("http://%s:8080/", p.v4) }
+		func(in corev1.LoadBalancerIngress) bool { return strings.Contains(in.IP, ":") })]
+	own := func(p *pod) string { return fmt.Sprintf("http://[%s]:8080/", p.v6) }
 	ways := []way{{"srv6", [2]string{vip, vip}},
 		{"direct", [2]string{own(pods[0]), own(pods[1])}}}
 	for _, kind := range []struct {
@@ -103,10 +103,10 @@ func (w *world) ask(by way, clients int, close bool) (sum asked) {
 		halves = append(halves, cmd)
 	}
 	for i, cmd := range halves {
-		must(w.t, cmd.Wait())
-		text := outs[i].String()
-		if strings.Contains(text, "Socket errors") || strings.Contains(text, "Non-2xx") {
-			w.t.Fatalf("%s: %s", by.urls[i], text)
+		err, text := cmd.Wait(), outs[i].String()
+		if err != nil || strings.Contains(text, "Socket errors") ||
+			strings.Contains(text, "Non-2xx") {
+			w.t.Fatalf("wrk %s: %v: %s", by.urls[i], err, text)
 		}
 		sum.rate += w.number(text, `Requests/sec:\s+([\d.]+)()`)
 		sum.p50 = max(sum.p50, w.number(text, `\s50%\s+([\d.]+)(us|ms|s)`))

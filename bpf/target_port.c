@@ -139,22 +139,24 @@ static __always_inline __be16 asked_port(const struct packet *p, const struct ta
 	return port ? *port : source->port;
 }
 
-/* A socket that a TCP segment would find at an address and port of this host. */
+/* A socket that a TCP segment from a port of its source would find at an address and port of this
+ * host. */
 static __always_inline struct bpf_sock *socket_at(struct __sk_buff *skb, const struct packet *p,
-						  const struct address *address, __be16 port)
+						  __be16 from, const struct address *address,
+						  __be16 port)
 {
 	struct bpf_sock_tuple tuple __attribute__((aligned(8))) = {};
 
 	if (p->flow.ipv4) {
 		tuple.ipv4.saddr = p->flow.source.word[1] >> 32;
 		tuple.ipv4.daddr = address->word[1] >> 32;
-		tuple.ipv4.sport = p->flow.ports;
+		tuple.ipv4.sport = from;
 		tuple.ipv4.dport = port;
 		return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 	}
 	address_store(tuple.ipv6.saddr, &p->flow.source);
 	address_store(tuple.ipv6.daddr, address);
-	tuple.ipv6.sport = p->flow.ports;
+	tuple.ipv6.sport = from;
 	tuple.ipv6.dport = port;
 	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
 }
@@ -166,7 +168,7 @@ static __always_inline struct bpf_sock *socket_at(struct __sk_buff *skb, const s
 static __always_inline void listener_assign(struct __sk_buff *skb, const struct packet *p,
 					    const struct target_key *key, struct bpf_sock *listener)
 {
-	struct bpf_sock *begun = socket_at(skb, p, &key->address, key->port);
+	struct bpf_sock *begun = socket_at(skb, p, p->flow.ports, &key->address, key->port);
 
 	if (begun)
 		bpf_sk_release(begun);
@@ -174,10 +176,26 @@ static __always_inline void listener_assign(struct __sk_buff *skb, const struct 
 		bpf_sk_assign(skb, listener, 0);
 }
 
+/*
+ * The listener of a target port, or none. A client may have, or have had, a connection to the target
+ * port itself from the same port: that would be found in its place. No connection comes from port 0.
+ */
+static __always_inline struct bpf_sock *target_listener(struct __sk_buff *skb,
+							const struct packet *p,
+							const struct target *target)
+{
+	struct bpf_sock *sk = socket_at(skb, p, p->flow.ports, &target->address, target->port);
+
+	if (!sk || sk->state == TCP_STATE_LISTEN)
+		return sk;
+	bpf_sk_release(sk);
+	return socket_at(skb, p, 0, &target->address, target->port);
+}
+
 static __always_inline void listener_find(struct __sk_buff *skb, const struct packet *p,
 					  const struct target_key *key, const struct target *target)
 {
-	struct bpf_sock *sk = socket_at(skb, p, &target->address, target->port), *known;
+	struct bpf_sock *sk = target_listener(skb, p, target), *known;
 
 	if (!sk)
 		return;

@@ -111,10 +111,14 @@ func (w *targetWorld) listen(address string, multipath bool) net.Listener {
 }
 
 // ask connects to a port, and returns what the server says.
-func (w *targetWorld) ask(at netip.AddrPort) (string, error) {
+func (w *targetWorld) ask(at netip.AddrPort) (string, error) { return w.askFrom(0, at) }
+
+// askFrom does so from a port of the client; 0: any.
+func (w *targetWorld) askFrom(port int, at netip.AddrPort) (string, error) {
 	var c net.Conn
+	from := net.Dialer{LocalAddr: &net.TCPAddr{Port: port}}
 	if err := w.client.Do(func() (err error) {
-		c, err = net.Dial("tcp", at.String())
+		c, err = from.Dial("tcp", at.String())
 		return err
 	}); err != nil {
 		return "", err
@@ -122,6 +126,18 @@ func (w *targetWorld) ask(at netip.AddrPort) (string, error) {
 	defer c.Close()
 	text, err := io.ReadAll(c)
 	return string(text), err
+}
+
+// reusesPort connects from one port to a service, to the socket's own port and to both again: of each
+// connection the server's end is in TIME_WAIT when the next one comes.
+func (w *targetWorld) reusesPort(service, own netip.AddrPort) {
+	w.t.Helper()
+	const port = 40000
+	for i, at := range []netip.AddrPort{own, service, own, service, service} {
+		if got, err := w.askFrom(port, at); err != nil || got != at.String() {
+			w.t.Errorf("connection %d from one port, to %s: %q, %v", i+1, at, got, err)
+		}
+	}
 }
 
 // Connections to a service's port reach the socket on the target port, have the service's port at
@@ -148,9 +164,10 @@ func TestTargetPortTCP(t *testing.T) {
 				if got, err := w.ask(own); err != nil || got != own.String() {
 					t.Errorf("%s: %q, %v", own, got, err)
 				}
+				at := netip.AddrPortFrom(h.vip, 80)
+				w.reusesPort(at, own)
 				first.Close()
 				second.Close()
-				at := netip.AddrPortFrom(h.vip, 80)
 				if _, err := w.ask(at); !errors.Is(err, syscall.ECONNREFUSED) {
 					t.Errorf("%s without a listener: %v, want it to be refused", at, err)
 				}

@@ -2,9 +2,6 @@ package bgp_test
 
 import (
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/config"
-	"sextant/linux"
+	"sextant/linux/linuxtest"
 	"sextant/routing/bgp"
 )
 
@@ -34,25 +31,12 @@ protocol bgp edge {
 // killed and comes back, and forgets them when it stops in order.
 func TestBIRD(t *testing.T) {
 	l := newLink(t)
-	bird, err := exec.LookPath("bird")
-	if err != nil {
-		bird = "/usr/sbin/bird"
-	}
-	dir := t.TempDir()
-	file, socket := filepath.Join(dir, "bird.conf"), filepath.Join(dir, "bird.ctl")
-	must(t, os.WriteFile(file, []byte(birdText), 0o644))
-	cmd := exec.Command(bird, "-f", "-c", file, "-s", socket, "-P", filepath.Join(dir, "pid"))
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	must(t, linux.Start(cmd, l.far, nil))
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
+	ask := linuxtest.BIRD(t, l.far, birdText)
 	await := func(what string, fits func(answer string) bool) {
 		t.Helper()
 		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-			answer, _ := exec.Command("birdc", "-s", socket, "show route all").CombinedOutput()
-			if fits(string(answer)) {
+			answer := ask("show route all")
+			if fits(answer) {
 				return
 			}
 			if time.Now().After(end) {
@@ -75,8 +59,7 @@ func TestBIRD(t *testing.T) {
 	await("both VIPs", learned)
 	must(t, s.cmd.Process.Kill())
 	await("the session is restarting", func(string) bool {
-		answer, _ := exec.Command("birdc", "-s", socket, "show protocols all edge").CombinedOutput()
-		return strings.Contains(string(answer), "Neighbor graceful restart active")
+		return strings.Contains(ask("show protocols all edge"), "Neighbor graceful restart active")
 	})
 	await("both VIPs while nobody speaks", learned)
 	s = startSpeaker(t, l.near, role{near, both})

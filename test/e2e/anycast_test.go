@@ -2,13 +2,12 @@ package e2e_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"sextant/linux"
+	"sextant/linux/linuxtest"
 )
 
 // anycastBGP is what each edge of sites.yaml says to the router, which no other router of its
@@ -44,28 +43,6 @@ protocol bgp edge2 {
 }
 `
 
-// bird starts BIRD on a node until the end of the test.
-func (a *agents) bird(node, text string) {
-	a.t.Helper()
-	program, err := exec.LookPath("bird")
-	if err != nil {
-		program = "/usr/sbin/bird"
-	}
-	dir := a.t.TempDir()
-	file := filepath.Join(dir, "bird.conf")
-	must(a.t, os.WriteFile(file, []byte(text), 0o644))
-	cmd := exec.Command(program, "-f", "-c", file, "-s", filepath.Join(dir, "ctl"),
-		"-P", filepath.Join(dir, "pid"))
-	cmd.Stdout, cmd.Stderr = a.t.Output(), a.t.Output()
-	ns := namespaceOf(a.t, a.lab, node)
-	defer ns.Close()
-	must(a.t, linux.Start(cmd, ns, nil))
-	a.t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-}
-
 // nearest waits until BGP has the router send packets to the VIP to an edge.
 func (p *siteLab) nearest(edge string) {
 	p.t.Helper()
@@ -90,7 +67,9 @@ func TestAnycast(t *testing.T) {
 	_, rest, _ = strings.Cut(rest, "site:")
 	head, _, _ := strings.Cut(string(text), "        edge:\n")
 	p := upSiteText(t, head+"        "+anycastBGP+rest, "{policy: static, threshold: 50}")
-	p.bird("router", anycastRouter)
+	ns := namespaceOf(t, p.lab, "router")
+	defer ns.Close()
+	linuxtest.BIRD(t, ns, anycastRouter)
 	p.nearest("edge1")
 	if got := p.open(30); got[0]+got[1] != 30 {
 		t.Errorf("servers took %v of 30 connections; those of the nearer site take all", got)

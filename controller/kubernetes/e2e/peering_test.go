@@ -1,9 +1,6 @@
 package e2e_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -12,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sextant/controller/kubernetes/v1alpha1"
+	"sextant/linux/linuxtest"
 )
 
 // birdText is a router of the fabric that takes what edges announce.
@@ -27,20 +25,6 @@ protocol bgp edges {
 	ipv6 { import all; export none; };
 }
 `
-
-// bird starts a router, and returns what asks it.
-func (w *world) bird() func(question string) string {
-	w.t.Helper()
-	file := filepath.Join(w.cluster.Dir, "bird.conf")
-	must(w.t, os.WriteFile(file, []byte(birdText), 0o644))
-	socket := filepath.Join(w.cluster.Dir, "bird.ctl")
-	w.start("router", "bird", "bird", "-f", "-c", file, "-s", socket,
-		"-P", filepath.Join(w.cluster.Dir, "bird.pid"))
-	return func(question string) string {
-		answer, _ := exec.Command("birdc", "-s", socket, question).CombinedOutput()
-		return string(answer) // until it runs, an error
-	}
-}
 
 // condition is that of a peering; "" if there is none yet.
 func (w *world) condition(peering, kind string) (status, message string) {
@@ -80,7 +64,7 @@ func routes(answer string, w *world, service string, edges int) bool {
 // A BGPPeering has edges tell a router of Services; a wrong one is refused and harms no other, and
 // what was declared goes with it, also while no controller runs.
 func (w *world) testPeering() {
-	ask := w.bird()
+	ask := linuxtest.BIRD(w.t, w.netns("router"), birdText)
 	told := func(edges int) func() bool {
 		return func() bool { return routes(ask("show route"), w, "web", edges) }
 	}

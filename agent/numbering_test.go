@@ -16,7 +16,7 @@ import (
 func outside(backends ...int) string {
 	var list strings.Builder
 	for _, n := range backends {
-		fmt.Fprintf(&list, "        - {name: web%d, sid: \"fd00:c0de:%d::80\"}\n", n, n)
+		fmt.Fprintf(&list, "        - {name: web%d, sid: \"fd00:c0de:%x::80\"}\n", n, n)
 	}
 	head, _, _ := strings.Cut(nodeText, "      backends:\n")
 	head = strings.NewReplacer(`"fcbb:bb00::/32",`, `"fcbb:bb00::/32", locators: ["fd00:c0de::/32"],`,
@@ -57,6 +57,42 @@ func TestEdgesAgreeOnSIDsOutsideTheBlock(t *testing.T) {
 	for bucket := range here {
 		if !slices.Equal(here[bucket][:candidates], there[bucket][:candidates]) {
 			t.Fatalf("bucket %d: %v, at the other edge %v", bucket, here[bucket], there[bucket])
+		}
+	}
+}
+
+// An edge has 8,192 ids for SIDs outside of the block; those of backends that are gone are given to
+// others, and chains name none but the backends of now.
+func TestSIDsComeAndGo(t *testing.T) {
+	const at, rounds = 3000, 5
+	backends := func(round int) (list []int) {
+		for i := range at {
+			list = append(list, round*at+i+1)
+		}
+		return list
+	}
+	m := newMachine(t)
+	a := m.start(outside(backends(0)...))
+	defer a.stop()
+	for round := range rounds {
+		if round > 0 {
+			_, err := a.BreakingConnections().Apply(t.Context(), "node.yaml",
+				[]byte(m.text(outside(backends(round)...))), false)
+			if err != nil {
+				t.Fatalf("%d SIDs after %d others: %.500v", at, round*at, err)
+			}
+		}
+		now := map[netip.Addr]bool{}
+		for _, n := range backends(round) {
+			now[netip.MustParseAddr(fmt.Sprintf("fd00:c0de:%x::80", n))] = true
+		}
+		for bucket, chain := range m.sidChains() {
+			for _, sid := range chain {
+				if !now[sid] {
+					t.Fatalf("round %d, bucket %d: %v names %s, which is gone", round, bucket,
+						chain, sid)
+				}
+			}
 		}
 	}
 }

@@ -212,7 +212,7 @@ func TestPruneSIDs(t *testing.T) {
 	}
 	const lasting, all = 100, 30_000
 	for i := range all {
-		state.PruneSIDs(known, func() map[netip.Addr]bool { return used })
+		state.PruneSIDs(known, 1, func() map[netip.Addr]bool { return used })
 		id, err := state.NumberSID(known, file.Domain.Block, sidOf(i))
 		if err != nil {
 			t.Fatalf("SID %d: %v", i+1, err)

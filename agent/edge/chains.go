@@ -102,28 +102,39 @@ func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error
 	return members, nil
 }
 
-// usedSIDs are those of what runs, and of services that shall.
-func (e *Room) usedSIDs(next []*Service) map[netip.Addr]bool {
-	used := map[netip.Addr]bool{}
-	if e.Runs != nil {
-		for i := range e.Runs.Services {
-			next = append(next, &e.Runs.Services[i])
-		}
+// makeRoom forgets ids that nothing uses, if there might be none for the backends of services.
+func (e *Room) makeRoom(services ...*Service) {
+	backends := 0
+	for _, s := range services {
+		backends += len(s.Backends)
 	}
-	for _, s := range next {
-		for _, b := range s.Backends {
-			used[b.SID] = true
-			for _, sid := range s.PathTo(b) {
-				used[sid] = true
+	state.PruneSIDs(e.Store.Kept.SIDs, backends, func() map[netip.Addr]bool {
+		used := map[netip.Addr]bool{}
+		for _, s := range services {
+			s.addSIDs(used)
+		}
+		if e.Runs != nil {
+			for i := range e.Runs.Services {
+				e.Runs.Services[i].addSIDs(used)
 			}
 		}
-		for _, sids := range []map[uint16]netip.Addr{s.pastSIDs, s.Paths.sids} {
-			for _, sid := range sids {
-				used[sid] = true
-			}
+		return used
+	})
+}
+
+// addSIDs adds all that have ids for the service.
+func (s *Service) addSIDs(to map[netip.Addr]bool) {
+	for _, b := range s.Backends {
+		to[b.SID] = true
+		for _, sid := range s.PathTo(b) {
+			to[sid] = true
 		}
 	}
-	return used
+	for _, sids := range []map[uint16]netip.Addr{s.pastSIDs, s.Paths.sids} {
+		for _, sid := range sids {
+			to[sid] = true
+		}
+	}
 }
 
 // previousChains are what a service's chains were before: a generation if it can go on, else the
@@ -223,6 +234,7 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 		}
 	}()
 	service := e.Found.WithLearned(configured)
+	e.makeRoom(&Service{Service: service})
 	members, err := e.members(&service, e.Node)
 	if err != nil {
 		return err

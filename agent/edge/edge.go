@@ -300,7 +300,7 @@ func (e *Room) edgeServices(next *Role, n *config.Node, dir string) error {
 		}
 		changed = append(changed, &next.Services[i])
 	}
-	state.PruneSIDs(e.Store.Kept.SIDs, func() map[netip.Addr]bool { return e.usedSIDs(changed) })
+	e.makeRoom(changed...)
 	for some := range slices.Chunk(changed, generationsAtOnce) {
 		if err := e.someChains(some, n, dir); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"path/filepath"
+	"slices"
 
 	"sextant/config"
 	"sextant/datapath"
@@ -134,16 +135,14 @@ func NumberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint1
 	if id, ok := known[sid.String()]; ok {
 		return id, nil
 	}
-	taken := map[uint16]bool{}
+	const first = uint16(srv6.MaxGlobalCSID) + 1
+	var taken [localIDs]bool
 	for _, id := range known {
-		taken[id] = true
+		taken[id-first] = true
 	}
-	first := uint32(srv6.MaxGlobalCSID) + 1
-	for id := first; id < first+localIDs; id++ {
-		if !taken[uint16(id)] {
-			known[sid.String()] = uint16(id)
-			return uint16(id), nil
-		}
+	if free := slices.Index(taken[:], false); free >= 0 {
+		known[sid.String()] = first + uint16(free)
+		return known[sid.String()], nil
 	}
 	return 0, &config.Problem{Kind: config.ErrConflict,
 		Text: fmt.Sprintf("%s is one of more than %d SIDs outside of the block %s at a time", sid,
@@ -159,10 +158,10 @@ func KeyOfSID(id uint16, sid netip.Addr) uint64 {
 	return consistenthash.KeyOf(sid.As16())
 }
 
-// PruneSIDs forgets the local ids of SIDs that are not used any more, if half of all are taken:
-// SIDs of pods come and go for as long as a node runs.
-func PruneSIDs(known map[string]uint16, used func() map[netip.Addr]bool) {
-	if len(known) < localIDs/2 {
+// PruneSIDs forgets the local ids of SIDs that are not used any more, if so many more might not be
+// numbered: SIDs of pods come and go for as long as a node runs.
+func PruneSIDs(known map[string]uint16, more int, used func() map[netip.Addr]bool) {
+	if len(known)+more <= localIDs {
 		return
 	}
 	keep := used()

@@ -39,11 +39,17 @@ type lostService struct {
 // Unwrap makes it a conflict with what runs.
 func (b *breakage) Unwrap() error { return config.ErrConflict }
 
+// namedChanges bounds how many changes an error names: all of them says diff.
+const namedChanges = 10
+
 // Error says what would end, why, and how to do it all the same.
 func (b *breakage) Error() string {
 	var changes, ends []string
-	for _, c := range b.changes {
+	for _, c := range b.changes[:min(len(b.changes), namedChanges)] {
 		changes = append(changes, c.String())
+	}
+	if more := len(b.changes) - len(changes); more > 0 {
+		changes = append(changes, fmt.Sprintf("and %d more", more))
 	}
 	for _, s := range b.services {
 		ends = append(ends, s.String())

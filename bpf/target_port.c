@@ -177,12 +177,12 @@ static __always_inline void listener_assign(struct __sk_buff *skb, const struct 
 }
 
 /*
- * The listener of a target port, or none. A client may have, or have had, a connection to the target
- * port itself from the same port: that would be found in its place. No connection comes from port 0.
+ * The listener of a target port, or none. A client may have, or have had, a connection to the
+ * target port itself from the same port: that would be found in its place. No connection comes from
+ * port 0.
  */
-static __always_inline struct bpf_sock *target_listener(struct __sk_buff *skb,
-							const struct packet *p,
-							const struct target *target)
+static __always_inline struct bpf_sock *
+target_listener(struct __sk_buff *skb, const struct packet *p, const struct target *target)
 {
 	struct bpf_sock *sk = socket_at(skb, p, p->flow.ports, &target->address, target->port);
 

@@ -4,10 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"net"
-	"net/netip"
-	"path/filepath"
 	"testing"
 
 	"sextant/controller/listener"
@@ -20,24 +16,8 @@ func TestLinesOfASlowReader(t *testing.T) {
 	lines, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	socket := filepath.Join(t.TempDir(), "s")
-	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
-	go func() {
-		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
-			Socket: socket, Lines: writer, Log: slog.New(slog.DiscardHandler),
-			Ready: func(at netip.AddrPort) { ready <- at }})
-	}()
-	var at netip.AddrPort
-	select {
-	case at = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn, socket, ended := run(ctx, t, listener.Options{Lines: writer})
+	client := listener.NewClient(socket)
 	const reports = 20
 	for i := range uint32(reports) {
 		b, err := telemetry.Group{Node: 12, Sequence: i}.Append(nil)
@@ -54,7 +34,6 @@ func TestLinesOfASlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client := listener.NewClient(socket)
 	for received := uint64(0); received < reports; {
 		exporters, err := client.Exporters(t.Context())
 		if err != nil {

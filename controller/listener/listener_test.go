@@ -25,6 +25,28 @@ const worked = `20c0abcd 0000000c 15130260 50000000 00000000 00070001 00000025 6
 	20010db8000100000000000000000001 20010db8000200000000000000000002
 	9c4001bb 00000000 00000000 50020000 00000000`
 
+// run has a listener take reports, and returns what sends to it, and the socket of its API. What it
+// says at its end comes when the context ends.
+func run(ctx context.Context, t *testing.T, o listener.Options) (conn *net.UDPConn, socket string,
+	ended <-chan error) {
+	t.Helper()
+	o.Listen, o.Socket = netip.MustParseAddrPort("[::1]:0"), filepath.Join(t.TempDir(), "s")
+	ready, end := make(chan netip.AddrPort, 1), make(chan error, 1)
+	o.Log, o.Ready = slog.New(slog.DiscardHandler), func(at netip.AddrPort) { ready <- at }
+	go func() { end <- listener.Run(ctx, o) }()
+	var err error
+	select {
+	case at := <-ready:
+		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	case err = <-end:
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn, o.Socket, end
+}
+
 // A report that comes by UDP is shown by the API, the metrics and as a line of JSON.
 func TestListener(t *testing.T) {
 	var lines bytes.Buffer
@@ -33,27 +55,10 @@ func TestListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sink.Close()
-	socket := filepath.Join(t.TempDir(), "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
-	go func() {
-		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
-			Socket: socket, Lines: &lines, Interval: time.Hour,
-			IPFIX: sink.LocalAddr().(*net.UDPAddr).AddrPort(), Log: slog.New(slog.DiscardHandler),
-			Ready: func(at netip.AddrPort) { ready <- at }})
-	}()
-	var at netip.AddrPort
-	select {
-	case at = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn, socket, ended := run(ctx, t, listener.Options{Lines: &lines, Interval: time.Hour,
+		IPFIX: sink.LocalAddr().(*net.UDPAddr).AddrPort()})
 	b, err := hex.DecodeString(strings.Join(strings.Fields(worked), ""))
 	if err != nil {
 		t.Fatal(err)
@@ -143,20 +148,9 @@ func TestHostileIPFIXCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := sink.LocalAddr().(*net.UDPAddr).AddrPort()
-	socket := filepath.Join(t.TempDir(), "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
-	go func() {
-		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
-			Socket: socket, Interval: time.Second, IPFIX: to, Log: slog.New(slog.DiscardHandler),
-			Ready: func(at netip.AddrPort) { ready <- at }})
-	}()
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(<-ready))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn, socket, ended := run(ctx, t, listener.Options{Interval: time.Second, IPFIX: to})
 	_, from, err := sink.ReadFromUDPAddrPort(make([]byte, 1500)) // templates
 	if err != nil {
 		t.Fatal(err)

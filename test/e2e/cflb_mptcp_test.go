@@ -16,6 +16,7 @@ import (
 
 	"sextant/datapath"
 	"sextant/datapath/model"
+	"sextant/experiment"
 	"sextant/linux"
 	"sextant/linux/linuxtest"
 	"sextant/packet/cflb"
@@ -187,18 +188,9 @@ func (f *fatTree) discard(port uint16) {
 	go discardAll(listener)
 }
 
-// discardAll serves connections until the listener is closed.
+// discardAll reads what comes on the connections of a listener, until it is closed.
 func discardAll(listener net.Listener) {
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer connection.Close()
-			_, _ = io.Copy(io.Discard, connection)
-		}()
-	}
+	experiment.Accept(listener, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 }
 
 // transfer sends by a connection with the path manager of this number, until links and subflows

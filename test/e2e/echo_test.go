@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sextant/experiment"
 	"sextant/lab"
 )
 
@@ -46,18 +47,12 @@ func serveWords(t *testing.T, l *lab.Lab, node, address string, accepted func(ne
 		return err
 	})
 	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if accepted != nil {
-				accepted(conn)
-			}
-			go func() { defer conn.Close(); io.Copy(conn, conn) }()
+	go experiment.Accept(listener, func(conn net.Conn) {
+		if accepted != nil {
+			accepted(conn)
 		}
-	}()
+		experiment.Echo(conn)
+	})
 }
 
 // Traffic of the client: connections that talk all the time, and datagrams of which each is

@@ -13,6 +13,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/experiment"
 	"sextant/lab"
 )
 
@@ -174,19 +175,10 @@ func serveNamed(t *testing.T, l *lab.Lab, node string) {
 		return err
 	})
 	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				fmt.Fprintln(conn, node)
-				for lines := bufio.NewScanner(conn); lines.Scan() && lines.Text() != "close"; {
-					fmt.Fprintln(conn, lines.Text())
-				}
-			}()
+	go experiment.Accept(listener, func(conn net.Conn) {
+		fmt.Fprintln(conn, node)
+		for lines := bufio.NewScanner(conn); lines.Scan() && lines.Text() != "close"; {
+			fmt.Fprintln(conn, lines.Text())
 		}
-	}()
+	})
 }

@@ -128,8 +128,8 @@ func (w *targetWorld) askFrom(port int, at netip.AddrPort) (string, error) {
 	return string(text), err
 }
 
-// reusesPort connects from one port to a service, to the socket's own port and to both again: of each
-// connection the server's end is in TIME_WAIT when the next one comes.
+// reusesPort connects from one port to a service, to the socket's own port and to both again: of
+// each connection the server's end is in TIME_WAIT when the next one comes.
 func (w *targetWorld) reusesPort(service, own netip.AddrPort) {
 	w.t.Helper()
 	const port = 40000

@@ -86,7 +86,7 @@ func (r *Room) Act() {
 	}
 	if now >= r.usesAt {
 		r.usesAt = now + useInterval
-		if err := r.Runs.Program.SetUtilization(r.lookAtLinks(now)); err != nil {
+		if err := r.Runs.Program.SetUtilization(r.lookAtLinks()); err != nil {
 			r.Log.Warn("the utilization of links may be wrong; tried again", "error", err,
 				"after", useInterval)
 		}
@@ -95,21 +95,34 @@ func (r *Room) Act() {
 
 // lookAtLinks returns the utilization of links by the index of their interfaces. An interface that
 // is not there has none.
-func (r *Room) lookAtLinks(now time.Duration) map[uint32]uint32 {
+func (r *Room) lookAtLinks() map[uint32]uint32 {
 	ppm, uses := map[uint32]uint32{}, map[string]use{}
 	for _, l := range r.Runs.links {
-		seen, err := linux.ReadLinkUse(l.name)
+		now, err := r.lookAt(l.name)
 		if err != nil {
 			continue
 		}
-		uses[l.name] = use{seen, now}
+		uses[l.name] = now
 		before, known := r.uses[l.name]
-		if used, ok := utilization(before, uses[l.name], l.rateKbps); known && ok {
-			ppm[uint32(seen.Index)] = used
+		if used, ok := utilization(before, now, l.rateKbps); known && ok {
+			ppm[uint32(now.Index)] = used
 		}
 	}
 	r.uses = uses
 	return ppm
+}
+
+// lookAt reads what an interface has sent, and when. What took long, since another process had the
+// processor, is read again: the time would not be that of the count.
+func (r *Room) lookAt(name string) (u use, err error) {
+	const tries, atOnce = 5, useInterval / 50
+	for range tries {
+		u.at = r.Now()
+		if u.LinkUse, err = linux.ReadLinkUse(name); err != nil || r.Now()-u.at < atOnce {
+			break
+		}
+	}
+	return u, err
 }
 
 // withoutRate names the links whose utilization is not known.

@@ -24,7 +24,7 @@ func (g telemetryGenerator) pick(from ...int) int { return from[g.IntN(len(from)
 
 // inner is a packet of one of few flows, or of none.
 func (g telemetryGenerator) inner() (packet []byte, protocol uint8) {
-	b := g.octets(g.pick(0, 20, 40, 60, 600, 1200+g.IntN(300)))
+	b := g.octets(g.pick(0, 20, 40, 60, 600, 1200+g.IntN(300), 1360+g.IntN(100)))
 	transport := slices.Concat([]byte{0, byte(g.IntN(2)), 0, 80}, g.octets(9),
 		[]byte{byte(g.pick(16, 16, 16, 16, 2, 18, 17, 4, 0))}, b)
 	l4, host := byte(g.pick(6, 6, 6, 17, 1)), byte(g.IntN(8))

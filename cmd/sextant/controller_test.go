@@ -75,7 +75,7 @@ func TestControllerSession(t *testing.T) {
 		"path unpin " + flow, "path unpin " + flow,
 		"controller link a c down", "controller link a c off", "controller link a z down",
 		"controller status -o name",
-		"path flows --controller /nonexistent",
+		"path flows --controller /nonexistent", "path flows --socket /nonexistent",
 	} {
 		text.WriteString(w.run(strings.Fields(line)...))
 	}

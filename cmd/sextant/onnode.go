@@ -41,3 +41,14 @@ func worksHere(cmd *cobra.Command) bool {
 	_, here := onNode[name]
 	return here || strings.HasPrefix(name, "token ")
 }
+
+// refuseAgentSocket refuses the flag of the agent's socket for a command that asks the controller
+// alone. An agent's console is shown without --controller.
+func refuseAgentSocket(cmd *cobra.Command) error {
+	if cmd.Name() == "console" || cmd.Flags().Lookup("controller") == nil ||
+		!cmd.Flags().Changed("socket") {
+		return nil
+	}
+	return usageErrorf("--socket names an agent's socket, and this command asks the controller; " +
+		"name its socket with --controller")
+}

@@ -145,7 +145,7 @@ func (a *app) addGlobals(flags *pflag.FlagSet) {
 
 // settle lets the environment speak where the command line does not, and checks what both said.
 func (a *app) settle(cmd *cobra.Command) error {
-	var wrong error
+	wrong := refuseAgentSocket(cmd)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		variable := "SEXTANT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value := a.getenv(variable)

@@ -204,6 +204,9 @@ func TestBadReportsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if _, err := c.Report(t.Context(), nil); codeOf(err) != api.Invalid {
+		t.Errorf("no reports at all: %v", err)
+	}
 	s, err := c.Status(t.Context())
 	if err != nil || s.Reports != 0 || s.Flows != 0 || s.Refused != 14 {
 		t.Errorf("%+v, %v", s, err)

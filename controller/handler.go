@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -158,14 +157,9 @@ func compare(a, b api.Flow) int {
 const defaultReroutes = 100
 
 func (c *Controller) getReroutes(r *http.Request) (any, error) {
-	limit := defaultReroutes
-	if text := r.FormValue("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > journalMemory {
-			return nil, &api.Error{Code: api.Invalid,
-				Message: fmt.Sprintf("limit %q: write 1 to %d", text, journalMemory)}
-		}
-		limit = n
+	limit, err := api.Limit(r, defaultReroutes, journalMemory)
+	if err != nil {
+		return nil, err
 	}
 	moved := reroute.Moved.String()
 	wanted := func(d *Decision) bool { return r.FormValue("moved") == "" || d.Verdict == moved }
@@ -178,6 +172,9 @@ func (c *Controller) postReports(r *http.Request) (any, error) {
 	var list api.List[Report]
 	if err := api.ReadJSON(r, &list); err != nil {
 		return nil, err
+	}
+	if list.Items == nil {
+		return nil, &api.Error{Code: api.Invalid, Message: "there are no items; send the reports in it"}
 	}
 	return inLoop(c, r, func() (api.List[Decision], error) {
 		var reports []*reroute.Report

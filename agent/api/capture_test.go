@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -87,6 +89,18 @@ func TestDumpMap(t *testing.T) {
 		if _, err := client.DumpMap(t.Context(), "", "busy", limit); err == nil ||
 			!strings.Contains(err.Error(), "1 to 100000") {
 			t.Errorf("limit %d: %v", limit, err)
+		}
+	}
+}
+
+// A limit that is named without a number is not left out.
+func TestLimit(t *testing.T) {
+	for query, want := range map[string]int{"": 5, "?limit=1": 1, "?limit=9": 9, "?limit": 0,
+		"?limit=": 0, "?limit=10": 0, "?limit=0x3": 0} {
+		r := httptest.NewRequest(http.MethodGet, "/v1/maps/busy"+query, nil)
+		got, err := api.Limit(r, 5, 9)
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %d, %v", query, got, err)
 		}
 	}
 }

@@ -36,14 +36,24 @@ func (c *Client) DumpMap(ctx context.Context, role Role, name string,
 }
 
 func (h handler) dumpMap(r *http.Request) (any, error) {
-	limit := dumpDefault
-	if text := r.FormValue("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > dumpMax {
-			return nil, invalid(fmt.Sprintf("limit %q is not a number from 1 to %d", text, dumpMax))
-		}
+	limit, err := Limit(r, dumpDefault, dumpMax)
+	if err != nil {
+		return nil, err
 	}
 	entries, err := h.agent.DumpMap(r.Context(), Role(r.FormValue("role")), r.PathValue("name"),
 		limit)
 	return List[MapEntry]{Items: notNull(entries)}, err
+}
+
+// Limit is how many items a request wants at most; byDefault if it does not say.
+func Limit(r *http.Request, byDefault, most int) (int, error) {
+	if !r.URL.Query().Has("limit") {
+		return byDefault, nil
+	}
+	text := r.FormValue("limit")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, invalid(fmt.Sprintf("limit %q: write 1 to %d", text, most))
+	}
+	return n, nil
 }

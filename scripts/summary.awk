@@ -1,10 +1,25 @@
 # Reads `go test -v` and prints what `go test` would: one line for a package that passed, everything (but the noise of
-# -v, and what its tests that passed wrote) for one that failed. Then what was skipped, with the reason, the time that test.sh tells, and the number of tests.
+# -v, and what its tests that passed wrote) for one that failed. Then what was skipped, with the reason, the tests that took longest, the time that
+# test.sh tells, and the number of tests.
 
 function test_name(line) {
 	sub(/^ *--- [A-Z]+: /, "", line)
 	sub(/ \([0-9.]+s\)$/, "", line)
 	return line
+}
+
+# Keeps the tests of 10 s and more, the longest first.
+function note_time(line, seconds, i) {
+	seconds = line
+	sub(/.*\(/, "", seconds)
+	if (seconds + 0 < 10)
+		return
+	for (i = ++slow_count; i > 1 && slow_seconds[i - 1] < seconds + 0; i--) {
+		slow_seconds[i] = slow_seconds[i - 1]
+		slow[i] = slow[i - 1]
+	}
+	slow_seconds[i] = seconds + 0
+	slow[i] = test_name(line)
 }
 
 function close_package(name, i) {
@@ -26,6 +41,7 @@ function close_package(name, i) {
 /^ *--- PASS: / {
 	if ($0 ~ /^---/) {
 		passed++
+		note_time($0)
 		fine[test_name($0)] = 1
 	}
 	next
@@ -41,6 +57,7 @@ function close_package(name, i) {
 
 /^--- FAIL: / {
 	failed++
+	note_time($0)
 	failures_here++
 }
 
@@ -81,6 +98,10 @@ function close_package(name, i) {
 END {
 	for (i = 1; i <= skip_count; i++)
 		print "skipped: " skips[i]
+	for (i = 1; i <= slow_count && i <= 12; i++)
+		printf "%s %s %.0f s", i == 1 ? "longest:" : ",", slow[i], slow_seconds[i]
+	if (slow_count)
+		print ""
 	print took
 	if (ENVIRON["RUN"] != "" && passed + failed + skipped == 0) {
 		print "no test matches RUN=" ENVIRON["RUN"]

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"fmt"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -28,6 +29,9 @@ type TelemetryEvent struct {
 type TelemetryEvents struct {
 	reader *ringbuf.Reader
 	record ringbuf.Record
+
+	mutex  sync.Mutex // of a look at the ring, which Close unmaps
+	closed bool
 }
 
 // Events opens the sink's events.
@@ -61,5 +65,17 @@ func (e *TelemetryEvents) Next() (TelemetryEvent, error) {
 // is none.
 func (e *TelemetryEvents) SetDeadline(at time.Time) { e.reader.SetDeadline(at) }
 
+// More tells whether there is an event that Next has not returned.
+func (e *TelemetryEvents) More() bool {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return !e.closed && e.reader.AvailableBytes() > 0
+}
+
 // Close ends a Next that waits, and releases the events.
-func (e *TelemetryEvents) Close() error { return e.reader.Close() }
+func (e *TelemetryEvents) Close() error {
+	e.mutex.Lock()
+	e.closed = true
+	e.mutex.Unlock()
+	return e.reader.Close()
+}

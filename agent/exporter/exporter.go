@@ -23,6 +23,8 @@ type Source interface {
 	Next() (datapath.TelemetryEvent, error)
 	// SetDeadline is the time at which a Next that waits is to end.
 	SetDeadline(at time.Time)
+	// More tells whether Next has an event without waiting.
+	More() bool
 	// Pauses are the flows that have been silent for long.
 	Pauses() ([]datapath.Pause, error)
 }
@@ -99,6 +101,9 @@ func (e *Exporter) Run(ctx context.Context, source Source) error {
 			return err
 		default:
 			e.Event(event, time.Now())
+			if e.urgent && !source.More() { // a Next that finds nothing is a system call
+				e.flush()
+			}
 		}
 	}
 	e.flush()

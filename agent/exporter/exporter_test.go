@@ -192,6 +192,8 @@ func (s *script) Next() (datapath.TelemetryEvent, error) {
 
 func (s *script) SetDeadline(time.Time) {}
 
+func (s *script) More() bool { return len(s.events) > 0 }
+
 func (s *script) Pauses() ([]datapath.Pause, error) {
 	s.scans++
 	return []datapath.Pause{{Flow: flow4, GapNS: 1000, LastNS: 1}}, nil
@@ -213,5 +215,40 @@ func TestRun(t *testing.T) {
 	}
 	if total != 3 || source.scans == 0 || e.Counts().Reports != 3 {
 		t.Errorf("%d reports, counted %d, %d scans", total, e.Counts().Reports, source.scans)
+	}
+}
+
+// asked is a script that notes how many datagrams were sent each time that it is asked.
+type asked struct {
+	script
+	to   *datagrams
+	sent []int
+}
+
+func (s *asked) Next() (datapath.TelemetryEvent, error) {
+	s.sent = append(s.sent, len(s.to.sent))
+	return s.script.Next()
+}
+
+// TestRunUrgent sends an urgent report before the source is asked for an event that it does not
+// have yet, and together with one that it has.
+func TestRunUrgent(t *testing.T) {
+	to := &datagrams{}
+	packet := datapath.TelemetryEvent{Packet: make([]byte, 40), Reasons: model.TelemetryEach}
+	urgent := datapath.TelemetryEvent{Packet: make([]byte, 40), Reasons: model.TelemetryNew}
+	source := &asked{to: to, script: script{
+		events: []datapath.TelemetryEvent{urgent, packet}}}
+	e, err := exporter.New(to, exporter.Options{DatagramSize: 1200, FlushAfter: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Run(context.Background(), source); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(source.sent, []int{0, 0, 1}) {
+		t.Errorf("asked when %v datagrams had been sent", source.sent)
+	}
+	if _, all := reports(t, to.sent[0]); len(all) != 2 {
+		t.Errorf("%d reports in the first datagram, want 2", len(all))
 	}
 }

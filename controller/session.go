@@ -27,6 +27,8 @@ type session struct {
 	out        *outbox
 	cancel     context.CancelCauseFunc
 
+	early *datagrams // nil: changes go by the stream alone
+
 	sending sync.Mutex // of the stream's Send, and of number
 	number  uint64     // of the last change
 
@@ -52,8 +54,9 @@ func (s *southServer) Follow(stream southboundpb.Southbound_FollowServer) error 
 	defer cancel(nil)
 	one := &session{controller: s.controller, stream: stream, out: newOutbox(), cancel: cancel,
 		sent: map[uint64][]flow.Tuple{}}
-	if p, ok := peer.FromContext(ctx); ok {
-		one.address = p.Addr.String()
+	from, ok := peer.FromContext(ctx)
+	if ok {
+		one.address = from.Addr.String()
 	}
 	hello := make(chan *southboundpb.Hello, 1)
 	go func() { cancel(one.receive(ctx, hello)) }()
@@ -68,6 +71,10 @@ func (s *southServer) Follow(stream southboundpb.Southbound_FollowServer) error 
 		}
 		one.router = h.GetRouter()
 		var err error
+		if one.early, err = openDatagrams(h.GetDatagrams(), from); err != nil {
+			return status.Error(codes.InvalidArgument, err.Error())
+		}
+		defer one.early.close()
 		doErr := s.controller.do(ctx, func() {
 			err = s.controller.connected(one, h)
 		})
@@ -177,6 +184,7 @@ func (s *session) sendOne(mostFlows, mostGroups int) (sent bool, err error) {
 	}
 	s.number++
 	s.note(s.number, flows)
+	s.early.send(change)
 	err = s.stream.Send(&southboundpb.FromController{
 		Message: &southboundpb.FromController_Change{Change: change}})
 	return true, err

@@ -139,6 +139,9 @@ var (
 		"Whether the head-end takes paths of flows from a controller.", "controller")
 	controllerPaths = metrics.Description("headend_controller_paths_total",
 		"Paths of flows that a controller has set or cleared.", "controller", "result")
+	controllerDatagrams = metrics.Description("headend_controller_datagrams_total",
+		"Datagrams with changes of paths, which come ahead of a controller's stream: applied, or "+
+			"forged, which are not the controller's.", "controller", "result")
 )
 
 func (c *controllers) collect(out chan<- prometheus.Metric, links []southbound.Link) {
@@ -147,5 +150,7 @@ func (c *controllers) collect(out chan<- prometheus.Metric, links []southbound.L
 		metrics.Gauge(out, controllerFollowed, metrics.OneIf(l.Followed), l.Controller)
 		metrics.Counter(out, controllerPaths, l.Applied, l.Controller, "applied")
 		metrics.Counter(out, controllerPaths, l.Refused, l.Controller, "refused")
+		metrics.Counter(out, controllerDatagrams, l.Early, l.Controller, "applied")
+		metrics.Counter(out, controllerDatagrams, l.Forged, l.Controller, "forged")
 	}
 }

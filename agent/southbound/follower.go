@@ -58,6 +58,8 @@ type Link struct {
 	Epoch      uint64 // that it claims; 0: it has not
 	Applied    uint64 // paths and groups set and cleared
 	Refused    uint64
+	Early      uint64 // changes that came as datagrams, ahead of the stream
+	Forged     uint64 // datagrams that are not the controller's
 	Problem    string // why there is no connection; "": there is, or the first try goes on
 }
 
@@ -186,12 +188,23 @@ func (f *Follower) follow(ctx context.Context, i int) error {
 	}
 	hello := &southboundpb.Hello{Router: f.options.Router, Version: f.options.Version,
 		Capacity: uint64(f.options.Capacity), Groups: uint64(f.options.Groups)}
+	one := &session{Follower: f, link: i, stream: stream}
+	if d, err := listenDatagrams(f.options.Controllers[i]); err == nil {
+		hello.Datagrams = d.hello
+		var done sync.WaitGroup
+		done.Go(func() { one.takeDatagrams(ctx, d) })
+		defer done.Wait()
+		defer d.socket.Close()
+	} else {
+		f.options.Log.Info("changes come by the stream alone", "controller",
+			f.options.Controllers[i], "error", err)
+	}
 	err = stream.Send(&southboundpb.FromHeadend{
 		Message: &southboundpb.FromHeadend_Hello{Hello: hello}})
 	if err != nil && !errors.Is(err, io.EOF) { // EOF: Recv says why
 		return err
 	}
-	return (&session{Follower: f, link: i, stream: stream}).run(ctx)
+	return one.run(ctx)
 }
 
 // session is one stream.
@@ -202,6 +215,8 @@ type session struct {
 	epoch    uint64
 	lease    time.Duration // of the last claim
 	followed bool          // a standing has said so
+	last     uint64        // number of the last change that was made
+	ahead    uint64        // of the last one that a datagram brought
 }
 
 func (s *session) run(ctx context.Context) error {
@@ -285,15 +300,24 @@ func (s *session) tellHeld(ctx context.Context) error {
 	return nil
 }
 
-// change applies a change, if the controller is followed: the decision and all of its parts are one
-// step against changes of other controllers.
+// change makes a change that the stream brings, unless a datagram has brought it.
 func (s *session) change(ctx context.Context, c *southboundpb.Change) error {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if c.GetNumber() <= s.ahead {
+		return nil
+	}
+	return s.apply(ctx, c)
+}
+
+// apply applies a change, if the controller is followed, and answers it: the decision and all of
+// its parts are one step against changes of other controllers, as the caller holds applying.
+func (s *session) apply(ctx context.Context, c *southboundpb.Change) error {
+	s.last = c.GetNumber()
 	applied := &southboundpb.Applied{Number: c.GetNumber()}
 	refuse := func(f *southboundpb.Flow, reason string) {
 		applied.Refused = append(applied.Refused, &southboundpb.Refusal{Flow: f, Reason: reason})
 	}
-	s.applying.Lock()
-	defer s.applying.Unlock()
 	obstacle := s.obstacle()
 	for _, m := range c.GetSet() {
 		if reason := s.set(ctx, m, obstacle); reason != "" {

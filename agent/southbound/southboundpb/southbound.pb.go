@@ -224,10 +224,11 @@ func (*FromController_Change) isFromController_Message() {}
 // Hello is the head-end's first message.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Router        string                 `protobuf:"bytes,1,opt,name=router,proto3" json:"router,omitempty"`      // its name in the controller's topology
-	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`    // of its program, for people
-	Capacity      uint64                 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"` // how many flows can have paths of their own
-	Groups        uint64                 `protobuf:"varint,4,opt,name=groups,proto3" json:"groups,omitempty"`     // how many prefixes can have groups; 0: none
+	Router        string                 `protobuf:"bytes,1,opt,name=router,proto3" json:"router,omitempty"`       // its name in the controller's topology
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`     // of its program, for people
+	Capacity      uint64                 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"`  // how many flows can have paths of their own
+	Groups        uint64                 `protobuf:"varint,4,opt,name=groups,proto3" json:"groups,omitempty"`      // how many prefixes can have groups; 0: none
+	Datagrams     *Datagrams             `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // none: changes come by the stream alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,6 +291,66 @@ func (x *Hello) GetGroups() uint64 {
 	return 0
 }
 
+func (x *Hello) GetDatagrams() *Datagrams {
+	if x != nil {
+		return x.Datagrams
+	}
+	return nil
+}
+
+// Datagrams is where changes may come ahead of the stream.
+type Datagrams struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"` // of UDP
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`    // 32 octets, of this stream
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Datagrams) Reset() {
+	*x = Datagrams{}
+	mi := &file_southbound_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Datagrams) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Datagrams) ProtoMessage() {}
+
+func (x *Datagrams) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Datagrams.ProtoReflect.Descriptor instead.
+func (*Datagrams) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Datagrams) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Datagrams) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 // Claim asks to be followed.
 type Claim struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -301,7 +362,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_southbound_proto_msgTypes[3]
+	mi := &file_southbound_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -313,7 +374,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[3]
+	mi := &file_southbound_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -326,7 +387,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{3}
+	return file_southbound_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Claim) GetEpoch() uint64 {
@@ -354,7 +415,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_southbound_proto_msgTypes[4]
+	mi := &file_southbound_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -366,7 +427,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[4]
+	mi := &file_southbound_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -379,7 +440,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{4}
+	return file_southbound_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Standing) GetFollowed() bool {
@@ -410,7 +471,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_southbound_proto_msgTypes[5]
+	mi := &file_southbound_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -422,7 +483,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[5]
+	mi := &file_southbound_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -435,7 +496,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{5}
+	return file_southbound_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Flow) GetSource() []byte {
@@ -485,7 +546,7 @@ type FlowPath struct {
 
 func (x *FlowPath) Reset() {
 	*x = FlowPath{}
-	mi := &file_southbound_proto_msgTypes[6]
+	mi := &file_southbound_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +558,7 @@ func (x *FlowPath) String() string {
 func (*FlowPath) ProtoMessage() {}
 
 func (x *FlowPath) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[6]
+	mi := &file_southbound_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +571,7 @@ func (x *FlowPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowPath.ProtoReflect.Descriptor instead.
 func (*FlowPath) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{6}
+	return file_southbound_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FlowPath) GetFlow() *Flow {
@@ -545,7 +606,7 @@ type Prefix struct {
 
 func (x *Prefix) Reset() {
 	*x = Prefix{}
-	mi := &file_southbound_proto_msgTypes[7]
+	mi := &file_southbound_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +618,7 @@ func (x *Prefix) String() string {
 func (*Prefix) ProtoMessage() {}
 
 func (x *Prefix) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[7]
+	mi := &file_southbound_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +631,7 @@ func (x *Prefix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prefix.ProtoReflect.Descriptor instead.
 func (*Prefix) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{7}
+	return file_southbound_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Prefix) GetAddress() []byte {
@@ -598,7 +659,7 @@ type WeighedPath struct {
 
 func (x *WeighedPath) Reset() {
 	*x = WeighedPath{}
-	mi := &file_southbound_proto_msgTypes[8]
+	mi := &file_southbound_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +671,7 @@ func (x *WeighedPath) String() string {
 func (*WeighedPath) ProtoMessage() {}
 
 func (x *WeighedPath) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[8]
+	mi := &file_southbound_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +684,7 @@ func (x *WeighedPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeighedPath.ProtoReflect.Descriptor instead.
 func (*WeighedPath) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{8}
+	return file_southbound_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WeighedPath) GetSegments() [][]byte {
@@ -654,7 +715,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_southbound_proto_msgTypes[9]
+	mi := &file_southbound_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +727,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[9]
+	mi := &file_southbound_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +740,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{9}
+	return file_southbound_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Group) GetPrefix() *Prefix {
@@ -725,7 +786,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +798,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +811,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{10}
+	return file_southbound_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Change) GetNumber() uint64 {
@@ -799,7 +860,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_southbound_proto_msgTypes[11]
+	mi := &file_southbound_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +872,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[11]
+	mi := &file_southbound_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +885,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{11}
+	return file_southbound_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Applied) GetNumber() uint64 {
@@ -853,7 +914,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_southbound_proto_msgTypes[12]
+	mi := &file_southbound_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +926,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[12]
+	mi := &file_southbound_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +939,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{12}
+	return file_southbound_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Refusal) GetFlow() *Flow {
@@ -913,7 +974,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_southbound_proto_msgTypes[13]
+	mi := &file_southbound_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +986,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[13]
+	mi := &file_southbound_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +999,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{13}
+	return file_southbound_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Held) GetPaths() []*FlowPath {
@@ -969,12 +1030,16 @@ const file_southbound_proto_rawDesc = "" +
 	"\x0eFromController\x124\n" +
 	"\x05claim\x18\x01 \x01(\v2\x1c.sextant.southbound.v1.ClaimH\x00R\x05claim\x127\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.sextant.southbound.v1.ChangeH\x00R\x06changeB\t\n" +
-	"\amessage\"m\n" +
+	"\amessage\"\xad\x01\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
 	"\bcapacity\x18\x03 \x01(\x04R\bcapacity\x12\x16\n" +
-	"\x06groups\x18\x04 \x01(\x04R\x06groups\"8\n" +
+	"\x06groups\x18\x04 \x01(\x04R\x06groups\x12>\n" +
+	"\tdatagrams\x18\x05 \x01(\v2 .sextant.southbound.v1.DatagramsR\tdatagrams\"1\n" +
+	"\tDatagrams\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"8\n" +
 	"\x05Claim\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\"<\n" +
@@ -1037,49 +1102,51 @@ func file_southbound_proto_rawDescGZIP() []byte {
 	return file_southbound_proto_rawDescData
 }
 
-var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_southbound_proto_goTypes = []any{
 	(*FromHeadend)(nil),    // 0: sextant.southbound.v1.FromHeadend
 	(*FromController)(nil), // 1: sextant.southbound.v1.FromController
 	(*Hello)(nil),          // 2: sextant.southbound.v1.Hello
-	(*Claim)(nil),          // 3: sextant.southbound.v1.Claim
-	(*Standing)(nil),       // 4: sextant.southbound.v1.Standing
-	(*Flow)(nil),           // 5: sextant.southbound.v1.Flow
-	(*FlowPath)(nil),       // 6: sextant.southbound.v1.FlowPath
-	(*Prefix)(nil),         // 7: sextant.southbound.v1.Prefix
-	(*WeighedPath)(nil),    // 8: sextant.southbound.v1.WeighedPath
-	(*Group)(nil),          // 9: sextant.southbound.v1.Group
-	(*Change)(nil),         // 10: sextant.southbound.v1.Change
-	(*Applied)(nil),        // 11: sextant.southbound.v1.Applied
-	(*Refusal)(nil),        // 12: sextant.southbound.v1.Refusal
-	(*Held)(nil),           // 13: sextant.southbound.v1.Held
+	(*Datagrams)(nil),      // 3: sextant.southbound.v1.Datagrams
+	(*Claim)(nil),          // 4: sextant.southbound.v1.Claim
+	(*Standing)(nil),       // 5: sextant.southbound.v1.Standing
+	(*Flow)(nil),           // 6: sextant.southbound.v1.Flow
+	(*FlowPath)(nil),       // 7: sextant.southbound.v1.FlowPath
+	(*Prefix)(nil),         // 8: sextant.southbound.v1.Prefix
+	(*WeighedPath)(nil),    // 9: sextant.southbound.v1.WeighedPath
+	(*Group)(nil),          // 10: sextant.southbound.v1.Group
+	(*Change)(nil),         // 11: sextant.southbound.v1.Change
+	(*Applied)(nil),        // 12: sextant.southbound.v1.Applied
+	(*Refusal)(nil),        // 13: sextant.southbound.v1.Refusal
+	(*Held)(nil),           // 14: sextant.southbound.v1.Held
 }
 var file_southbound_proto_depIdxs = []int32{
 	2,  // 0: sextant.southbound.v1.FromHeadend.hello:type_name -> sextant.southbound.v1.Hello
-	4,  // 1: sextant.southbound.v1.FromHeadend.standing:type_name -> sextant.southbound.v1.Standing
-	11, // 2: sextant.southbound.v1.FromHeadend.applied:type_name -> sextant.southbound.v1.Applied
-	13, // 3: sextant.southbound.v1.FromHeadend.held:type_name -> sextant.southbound.v1.Held
-	3,  // 4: sextant.southbound.v1.FromController.claim:type_name -> sextant.southbound.v1.Claim
-	10, // 5: sextant.southbound.v1.FromController.change:type_name -> sextant.southbound.v1.Change
-	5,  // 6: sextant.southbound.v1.FlowPath.flow:type_name -> sextant.southbound.v1.Flow
-	7,  // 7: sextant.southbound.v1.Group.prefix:type_name -> sextant.southbound.v1.Prefix
-	8,  // 8: sextant.southbound.v1.Group.paths:type_name -> sextant.southbound.v1.WeighedPath
-	6,  // 9: sextant.southbound.v1.Change.set:type_name -> sextant.southbound.v1.FlowPath
-	5,  // 10: sextant.southbound.v1.Change.clear:type_name -> sextant.southbound.v1.Flow
-	9,  // 11: sextant.southbound.v1.Change.set_groups:type_name -> sextant.southbound.v1.Group
-	7,  // 12: sextant.southbound.v1.Change.clear_groups:type_name -> sextant.southbound.v1.Prefix
-	12, // 13: sextant.southbound.v1.Applied.refused:type_name -> sextant.southbound.v1.Refusal
-	5,  // 14: sextant.southbound.v1.Refusal.flow:type_name -> sextant.southbound.v1.Flow
-	7,  // 15: sextant.southbound.v1.Refusal.prefix:type_name -> sextant.southbound.v1.Prefix
-	6,  // 16: sextant.southbound.v1.Held.paths:type_name -> sextant.southbound.v1.FlowPath
-	7,  // 17: sextant.southbound.v1.Held.groups:type_name -> sextant.southbound.v1.Prefix
-	0,  // 18: sextant.southbound.v1.Southbound.Follow:input_type -> sextant.southbound.v1.FromHeadend
-	1,  // 19: sextant.southbound.v1.Southbound.Follow:output_type -> sextant.southbound.v1.FromController
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	5,  // 1: sextant.southbound.v1.FromHeadend.standing:type_name -> sextant.southbound.v1.Standing
+	12, // 2: sextant.southbound.v1.FromHeadend.applied:type_name -> sextant.southbound.v1.Applied
+	14, // 3: sextant.southbound.v1.FromHeadend.held:type_name -> sextant.southbound.v1.Held
+	4,  // 4: sextant.southbound.v1.FromController.claim:type_name -> sextant.southbound.v1.Claim
+	11, // 5: sextant.southbound.v1.FromController.change:type_name -> sextant.southbound.v1.Change
+	3,  // 6: sextant.southbound.v1.Hello.datagrams:type_name -> sextant.southbound.v1.Datagrams
+	6,  // 7: sextant.southbound.v1.FlowPath.flow:type_name -> sextant.southbound.v1.Flow
+	8,  // 8: sextant.southbound.v1.Group.prefix:type_name -> sextant.southbound.v1.Prefix
+	9,  // 9: sextant.southbound.v1.Group.paths:type_name -> sextant.southbound.v1.WeighedPath
+	7,  // 10: sextant.southbound.v1.Change.set:type_name -> sextant.southbound.v1.FlowPath
+	6,  // 11: sextant.southbound.v1.Change.clear:type_name -> sextant.southbound.v1.Flow
+	10, // 12: sextant.southbound.v1.Change.set_groups:type_name -> sextant.southbound.v1.Group
+	8,  // 13: sextant.southbound.v1.Change.clear_groups:type_name -> sextant.southbound.v1.Prefix
+	13, // 14: sextant.southbound.v1.Applied.refused:type_name -> sextant.southbound.v1.Refusal
+	6,  // 15: sextant.southbound.v1.Refusal.flow:type_name -> sextant.southbound.v1.Flow
+	8,  // 16: sextant.southbound.v1.Refusal.prefix:type_name -> sextant.southbound.v1.Prefix
+	7,  // 17: sextant.southbound.v1.Held.paths:type_name -> sextant.southbound.v1.FlowPath
+	8,  // 18: sextant.southbound.v1.Held.groups:type_name -> sextant.southbound.v1.Prefix
+	0,  // 19: sextant.southbound.v1.Southbound.Follow:input_type -> sextant.southbound.v1.FromHeadend
+	1,  // 20: sextant.southbound.v1.Southbound.Follow:output_type -> sextant.southbound.v1.FromController
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_southbound_proto_init() }
@@ -1103,7 +1170,7 @@ func file_southbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_southbound_proto_rawDesc), len(file_southbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

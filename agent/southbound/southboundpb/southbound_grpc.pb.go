@@ -38,6 +38,13 @@ type SouthboundClient interface {
 	// standing. A head-end follows the claim of the highest epoch, until that controller has been
 	// silent for its lease, and refuses all changes of others. The first standing after which the
 	// controller is followed is preceded by the paths that the head-end has.
+	//
+	// If the hello has datagrams, the controller may send a change without groups by UDP before it
+	// sends it by the stream, to the address that the stream comes from: the change's number in 8
+	// octets, most significant first, and the encoded Change under AES-256-GCM. The nonce is 4 octets
+	// of zero and the number; nothing else is authenticated. The head-end makes a change that comes
+	// so if it is the next one, and answers it; what the stream brings then is no news. It leaves all
+	// other datagrams, and those of controllers that it does not follow, to the stream.
 	Follow(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromHeadend, FromController], error)
 }
 
@@ -74,6 +81,13 @@ type SouthboundServer interface {
 	// standing. A head-end follows the claim of the highest epoch, until that controller has been
 	// silent for its lease, and refuses all changes of others. The first standing after which the
 	// controller is followed is preceded by the paths that the head-end has.
+	//
+	// If the hello has datagrams, the controller may send a change without groups by UDP before it
+	// sends it by the stream, to the address that the stream comes from: the change's number in 8
+	// octets, most significant first, and the encoded Change under AES-256-GCM. The nonce is 4 octets
+	// of zero and the number; nothing else is authenticated. The head-end makes a change that comes
+	// so if it is the next one, and answers it; what the stream brings then is no news. It leaves all
+	// other datagrams, and those of controllers that it does not follow, to the stream.
 	Follow(grpc.BidiStreamingServer[FromHeadend, FromController]) error
 	mustEmbedUnimplementedSouthboundServer()
 }

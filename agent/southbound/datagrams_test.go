@@ -1,0 +1,259 @@
+package southbound_test
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/proto"
+
+	"sextant/agent/southbound"
+	"sextant/agent/southbound/southboundpb"
+	"sextant/agent/southbound/southboundtest"
+	"sextant/packet/flow"
+)
+
+// table is a head-end's.
+type table struct {
+	southbound.Headend
+
+	mutex sync.Mutex
+	paths map[flow.Tuple]southbound.Path
+	sets  int
+}
+
+func (h *table) SetPath(_ context.Context, p southbound.Path) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.paths[p.Flow] = p
+	h.sets++
+	return nil
+}
+
+func (h *table) Held(context.Context) ([]southbound.Path, []netip.Prefix, error) {
+	return nil, nil, nil
+}
+
+// teller is a controller that says what a test says.
+type teller struct {
+	southboundpb.UnimplementedSouthboundServer
+	streams chan southboundpb.Southbound_FollowServer
+}
+
+func (c *teller) Follow(s southboundpb.Southbound_FollowServer) error {
+	c.streams <- s
+	<-s.Context().Done()
+	return nil
+}
+
+// told is one stream of a teller.
+type told struct {
+	t      *testing.T
+	stream southboundpb.Southbound_FollowServer
+	hello  *southboundpb.Hello
+	to     net.Conn
+}
+
+// listenTeller begins a controller in a folder that has its certificate.
+func listenTeller(t *testing.T, dir string) (*teller, string) {
+	t.Helper()
+	tls, err := southbound.Files{CA: filepath.Join(dir, "ca.pem"),
+		Certificate: filepath.Join(dir, "controller.pem"),
+		Key:         filepath.Join(dir, "controller.key")}.Server()
+	must(t, err)
+	port, err := net.Listen("tcp", "[::1]:0")
+	must(t, err)
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)))
+	c := &teller{streams: make(chan southboundpb.Southbound_FollowServer)}
+	southboundpb.RegisterSouthboundServer(server, c)
+	go func() { _ = server.Serve(port) }() // ends with Stop
+	t.Cleanup(server.Stop)
+	return c, port.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// accept takes the stream of a head-end, and claims it.
+func (c *teller) accept(t *testing.T, epoch uint64) *told {
+	t.Helper()
+	s := &told{t: t, stream: <-c.streams}
+	s.hello = s.next().GetHello()
+	var err error
+	s.to, err = net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv6loopback,
+		Port: int(s.hello.GetDatagrams().GetPort())})
+	must(t, err)
+	t.Cleanup(func() { s.to.Close() })
+	must(t, s.stream.Send(&southboundpb.FromController{Message: &southboundpb.FromController_Claim{
+		Claim: &southboundpb.Claim{Epoch: epoch, LeaseMs: 60000}}}))
+	if standing := s.next().GetStanding(); !standing.GetFollowed() {
+		t.Fatalf("not followed: %v", standing)
+	}
+	return s
+}
+
+func (s *told) next() *southboundpb.FromHeadend {
+	s.t.Helper()
+	m, err := s.stream.Recv()
+	if err == io.EOF {
+		s.t.Fatal("the head-end has ended the stream")
+	}
+	must(s.t, err)
+	return m
+}
+
+// applied fails unless the next answer is that to a change, and returns what it refuses.
+func (s *told) applied(number uint64) []*southboundpb.Refusal {
+	s.t.Helper()
+	a := s.next().GetApplied()
+	if a.GetNumber() != number {
+		s.t.Fatalf("answered %v, not %d", a, number)
+	}
+	return a.GetRefused()
+}
+
+func (s *told) byStream(c *southboundpb.Change) {
+	s.t.Helper()
+	must(s.t, s.stream.Send(&southboundpb.FromController{
+		Message: &southboundpb.FromController_Change{Change: c}}))
+}
+
+func (s *told) write(datagram []byte) {
+	s.t.Helper()
+	_, err := s.to.Write(datagram)
+	must(s.t, err)
+}
+
+// sealed is a change as a datagram, made by what southbound.proto says.
+func (s *told) sealed(c *southboundpb.Change) []byte {
+	s.t.Helper()
+	plain, err := proto.Marshal(c)
+	must(s.t, err)
+	block, err := aes.NewCipher(s.hello.GetDatagrams().GetKey())
+	must(s.t, err)
+	gcm, err := cipher.NewGCM(block)
+	must(s.t, err)
+	var nonce [12]byte
+	binary.BigEndian.PutUint64(nonce[4:], c.GetNumber())
+	return append(slices.Clone(nonce[4:]), gcm.Seal(nil, nonce[:], plain, nil)...)
+}
+
+var datagramFlow = flow.Tuple{Src: netip.MustParseAddr("2001:db8::1"), SrcPort: 1000, Protocol: 6,
+	Dst: netip.MustParseAddr("2001:db8::2"), DstPort: 80}
+
+// change gives the flow a path over one segment.
+func change(number uint64, segment string) *southboundpb.Change {
+	return &southboundpb.Change{Number: number, Set: []*southboundpb.FlowPath{
+		southbound.PathMessage(southbound.Path{Flow: datagramFlow, Hold: time.Hour,
+			Segments: []netip.Addr{netip.MustParseAddr(segment)}})}}
+}
+
+// TestDatagrams has a head-end get changes ahead of its stream: one that is the next is made once,
+// and answered; what is repeated, forged, altered, too early, or of a controller that is not
+// followed changes nothing, and the stream is right.
+func TestDatagrams(t *testing.T) {
+	dir := t.TempDir()
+	authority := southboundtest.NewAuthority(t, dir)
+	authority.Leaf(t, "controller", netip.IPv6Loopback())
+	authority.Leaf(t, "router")
+	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("word"), 0o600))
+	first, firstAddress := listenTeller(t, dir)
+	second, secondAddress := listenTeller(t, dir)
+	h := &table{paths: map[flow.Tuple]southbound.Path{}}
+	follower := southbound.Follow(southbound.Options{
+		Controllers: []string{firstAddress, secondAddress}, Router: "r",
+		TokenFile: filepath.Join(dir, "token"), Headend: h, Log: slog.New(slog.DiscardHandler),
+		TLS: southbound.Files{CA: filepath.Join(dir, "ca.pem"),
+			Certificate: filepath.Join(dir, "router.pem"),
+			Key:         filepath.Join(dir, "router.key")}})
+	defer follower.Stop()
+	has := func(segment string, sets int) {
+		t.Helper()
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		if p := h.paths[datagramFlow]; h.sets != sets || p.Segments[0].String() != segment {
+			t.Fatalf("set %d times, now over %v; want %d, %s", h.sets, p.Segments, sets, segment)
+		}
+	}
+	one := first.accept(t, 1)
+
+	datagram := one.sealed(change(1, "fc00::1"))
+	one.write(datagram)
+	one.applied(1)
+	has("fc00::1", 1)
+	one.byStream(change(1, "fc00::bad")) // which no controller sends
+	one.byStream(change(2, "fc00::2"))
+	one.applied(2)
+	has("fc00::2", 2)
+
+	one.write(datagram)
+	one.write(one.sealed(change(9, "fc00::bad")))
+	third := one.sealed(change(3, "fc00::3"))
+	sealed, err := southbound.NewCipher(one.hello.GetDatagrams().GetKey())
+	must(t, err)
+	for i, octets := range altered(third) {
+		if c, err := sealed.Open(octets); err == nil {
+			t.Errorf("altered datagram %d is read as %v", i, c)
+		}
+		if i%8 == 0 {
+			one.write(octets)
+		}
+	}
+	one.byStream(change(3, "fc00::3"))
+	one.applied(3)
+	has("fc00::3", 3)
+	one.write(one.sealed(change(4, "fc00::4")))
+	one.applied(4)
+	has("fc00::4", 4)
+
+	two := second.accept(t, 2)
+	two.write(two.sealed(change(1, "fc00::5")))
+	two.applied(1)
+	has("fc00::5", 5)
+	two.write(one.sealed(change(5, "fc00::bad"))) // of another stream
+	one.write(one.sealed(change(5, "fc00::bad"))) // is not followed any more
+	one.byStream(change(5, "fc00::bad"))
+	if refused := one.applied(5); len(refused) != 1 {
+		t.Errorf("refused %v", refused)
+	}
+	has("fc00::5", 5)
+	for i, want := range []uint64{2, 1} {
+		if l := follower.Links()[i]; l.Early != want {
+			t.Errorf("controller %d: %d changes came early, not %d", i, l.Early, want)
+		}
+	}
+	if follower.Links()[0].Forged == 0 {
+		t.Error("no forged datagram is counted")
+	}
+}
+
+// altered is a datagram with each of its bits changed, cut short anywhere, or made longer.
+func altered(datagram []byte) (all [][]byte) {
+	for bit := range 8 * len(datagram) {
+		one := slices.Clone(datagram)
+		one[bit/8] ^= 1 << (bit % 8)
+		all = append(all, one)
+	}
+	for length := range len(datagram) {
+		all = append(all, datagram[:length])
+	}
+	return append(all, append(slices.Clone(datagram), 0), append(slices.Clone(datagram),
+		make([]byte, 9000)...))
+}

@@ -174,7 +174,8 @@ func (c *Controller) postReports(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if list.Items == nil {
-		return nil, &api.Error{Code: api.Invalid, Message: "there are no items; send the reports in it"}
+		return nil, &api.Error{Code: api.Invalid,
+			Message: "there are no items; send the reports in it"}
 	}
 	return inLoop(c, r, func() (api.List[Decision], error) {
 		var reports []*reroute.Report

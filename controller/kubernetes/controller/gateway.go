@@ -88,8 +88,8 @@ func (r gateways) serve(ctx context.Context, owner string, g *gatewayv1.Gateway)
 		r.unassign(owner)
 		return r.write(ctx, g, p.Status(g, nil, refused, ""))
 	}
+	r.say(owner, "address", g, "", "", "")
 	before := hadAddresses(g, addresses)
-	r.sayNews(owner, "address", g, before, "Assigned", "address "+texts(addresses))
 	frontends := p.Frontends(r.Prefix, g, around, addresses)
 	r.say(owner, "slices", g, corev1.EventTypeWarning, plan.ReasonInvalid,
 		strings.Join(p.Wrong, "; "))
@@ -102,7 +102,8 @@ func (r gateways) serve(ctx context.Context, owner string, g *gatewayv1.Gateway)
 		time.AfterFunc(patience, func() { r.look(owner) })
 	}
 	states := r.board.States(owner)
-	r.sayEdges(owner, g, before, states)
+	r.meet(owner, before)
+	r.sayEdges(owner, g, addresses, states)
 	r.sayMissing(owner, g, results)
 	served := slices.ContainsFunc(states, func(s edges.State) bool { return s.Serves })
 	if !served && !before {

@@ -65,7 +65,7 @@ func (r services) release(ctx context.Context, owner string, s *corev1.Service) 
 	}
 	before := s.DeepCopy()
 	controllerutil.RemoveFinalizer(s, finalizer)
-	return r.Patch(ctx, s, client.MergeFrom(before))
+	return r.Patch(ctx, s, client.StrategicMergeFrom(before)) // other finalizers stay
 }
 
 // serve gives a Service its addresses, and the edges its endpoints.
@@ -87,15 +87,8 @@ func (r services) serve(ctx context.Context, owner string, s *corev1.Service) er
 		r.say(owner, "address", s, corev1.EventTypeWarning, none.Reason, none.Text)
 		return r.unserved(ctx, owner, s)
 	}
-	if controllerutil.AddFinalizer(s, finalizer) {
-		before := s.DeepCopy()
-		controllerutil.RemoveFinalizer(before, finalizer)
-		if err := r.Patch(ctx, s, client.MergeFrom(before)); err != nil {
-			return err
-		}
-	}
+	r.say(owner, "address", s, "", "", "")
 	before := had(s, addresses)
-	r.sayNews(owner, "address", s, before, "Assigned", "address "+texts(addresses))
 	list, err := r.slicesOf(ctx, s.Namespace, s.Name)
 	if err != nil {
 		return err
@@ -105,7 +98,8 @@ func (r services) serve(ctx context.Context, owner string, s *corev1.Service) er
 		strings.Join(faults, "; "))
 	results := r.post(owner, frontends)
 	states := r.board.States(owner)
-	r.sayEdges(owner, s, before, states)
+	r.meet(owner, before)
+	r.sayEdges(owner, s, addresses, states)
 	served := slices.ContainsFunc(states, func(s edges.State) bool { return s.Serves })
 	r.sayMissing(owner, s, results)
 	return r.setIngress(ctx, s, plan.Ingress(s, addresses, results, served || before))
@@ -130,15 +124,27 @@ func (r services) unserved(ctx context.Context, owner string, s *corev1.Service)
 	return r.setIngress(ctx, s, nil)
 }
 
+// setIngress writes a Service's addresses, and with the first ones its finalizer, in one write:
+// Services are many. It needs none before, for what edges have of Services that are gone is taken
+// from them whenever a controller starts.
 func (r services) setIngress(ctx context.Context, s *corev1.Service,
 	list []corev1.LoadBalancerIngress) error {
-	if len(list) == 0 && len(s.Status.LoadBalancer.Ingress) == 0 ||
-		reflect.DeepEqual(list, s.Status.LoadBalancer.Ingress) {
+	added := len(list) > 0 && controllerutil.AddFinalizer(s, finalizer)
+	if !added && (len(list) == 0 && len(s.Status.LoadBalancer.Ingress) == 0 ||
+		reflect.DeepEqual(list, s.Status.LoadBalancer.Ingress)) {
 		return nil
 	}
-	before := s.DeepCopy()
 	s.Status.LoadBalancer.Ingress = list
-	return r.Status().Patch(ctx, s, client.MergeFrom(before))
+	if err := r.Status().Update(ctx, s); err != nil {
+		return err
+	}
+	if !added || !controllerutil.AddFinalizer(s, finalizer) {
+		return nil
+	}
+	// An API server that takes nothing but the status from a change of it.
+	before := s.DeepCopy()
+	controllerutil.RemoveFinalizer(before, finalizer)
+	return r.Patch(ctx, s, client.StrategicMergeFrom(before))
 }
 
 // sayAll tells what is ignored.
@@ -151,11 +157,12 @@ func (s *state) sayAll(owner, subject string, on client.Object, list []plan.Refu
 	s.say(owner, subject, on, corev1.EventTypeWarning, reason, strings.Join(texts, "; "))
 }
 
-// sayEdges tells which edges serve, and what others say against it.
-func (s *state) sayEdges(owner string, on client.Object, before bool, states []edges.State) {
+// sayEdges tells which edges serve which addresses, once all do, and what others say against it.
+func (s *state) sayEdges(owner string, on client.Object, addresses []netip.Addr,
+	states []edges.State) {
 	if len(states) == 0 {
 		s.say(owner, "edges", on, corev1.EventTypeWarning, "NoEdge",
-			"no edge serves this: there is no Edge object")
+			"no edge serves "+texts(addresses)+": there is no Edge object")
 		return
 	}
 	var serving, troubles []string
@@ -170,10 +177,10 @@ func (s *state) sayEdges(owner string, on client.Object, before bool, states []e
 	switch {
 	case len(troubles) > 0:
 		s.say(owner, "edges", on, corev1.EventTypeWarning, "EdgeRefuses",
-			strings.Join(troubles, "; "))
-	case len(serving) > 0:
-		s.sayNews(owner, "edges", on, before, "Announced",
-			"served by "+strings.Join(serving, ", "))
+			texts(addresses)+": "+strings.Join(troubles, "; "))
+	case len(serving) == len(states):
+		s.sayNews(owner, "edges", on, "Announced",
+			texts(addresses)+" served by "+strings.Join(serving, ", "))
 	}
 }
 

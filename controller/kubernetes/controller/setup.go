@@ -69,8 +69,8 @@ func (d door) add(n types.NamespacedName) {
 func Add(m manager.Manager, c Config) error {
 	d := doors{newDoor(), newDoor(), newDoor(), newDoor()}
 	s := &state{Config: c, Client: m.GetClient(), hosts: newHosts(),
-		events: m.GetEventRecorder(recorder), book: address.NewBook(),
-		pending: map[string]bool{}, said: map[string]string{}, serves: map[string]string{},
+		voice: newVoice(m.GetScheme(), m.GetClient(), d.owner), book: address.NewBook(),
+		pending: map[string]bool{}, serves: map[string]string{},
 		held: map[string][]string{}, users: map[types.NamespacedName]map[string]bool{},
 		since: map[string]time.Time{}, look: d.owner}
 	s.board = edges.NewBoard(c.Prefix, d.owner)
@@ -87,6 +87,9 @@ func Add(m manager.Manager, c Config) error {
 		if err := add(m, s, d); err != nil {
 			return err
 		}
+	}
+	if err := m.Add(manager.RunnableFunc(s.voice.run)); err != nil {
+		return err
 	}
 	return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if err := s.begin(ctx); err != nil {

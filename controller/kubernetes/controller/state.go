@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -37,51 +35,20 @@ type Config struct {
 type state struct {
 	Config
 	client.Client
-	events events.EventRecorder
-	board  *edges.Board
-	hosts  *hosts
-	look   func(owner string) // has an owner be looked at
+	*voice
+	board *edges.Board
+	hosts *hosts
+	look  func(owner string) // has an owner be looked at
 
 	mu      sync.Mutex // guards what follows
 	book    *address.Book
 	pools   []*address.Pool
 	begun   bool
 	pending map[string]bool   // owners who were not looked at since the start
-	said    map[string]string // the latest event of an owner and subject
 	serves  map[string]string // owner of an endpoint
 	held    map[string][]string
 	users   map[types.NamespacedName]map[string]bool // owners whose routes name a Service
 	since   map[string]time.Time                     // when a Gateway was new
-}
-
-// say tells an owner something, unless that is what it was told last of the subject.
-func (s *state) say(owner, subject string, on runtime.Object, kind, reason, text string) {
-	s.mu.Lock()
-	key := owner + " " + subject
-	same := s.said[key] == reason+text
-	if text == "" {
-		delete(s.said, key)
-	} else {
-		s.said[key] = reason + text
-	}
-	s.mu.Unlock()
-	if same || text == "" {
-		return
-	}
-	s.events.Eventf(on, nil, kind, reason, "Reconcile", "%s", plan.Message(text))
-}
-
-// sayNews tells an owner what goes well, unless that is not news: the first word on the subject
-// since this program started is not, to an owner that was served before.
-func (s *state) sayNews(owner, subject string, on runtime.Object, served bool, reason,
-	text string) {
-	s.mu.Lock()
-	key := owner + " " + subject
-	if _, told := s.said[key]; !told && served {
-		s.said[key] = reason + text
-	}
-	s.mu.Unlock()
-	s.say(owner, subject, on, corev1.EventTypeNormal, reason, text)
 }
 
 // forget ends what is known of an owner that is gone.
@@ -98,10 +65,7 @@ func (s *state) forget(owner string) {
 	}
 	delete(s.held, owner)
 	delete(s.since, owner)
-	for _, subject := range []string{"admit", "address", "told", "slices", "edges", "pods",
-		"excluded"} {
-		delete(s.said, owner+" "+subject)
-	}
+	s.hush(owner)
 }
 
 // post plans frontends and hands them to the edges.

@@ -42,7 +42,7 @@ func (w *world) granted(account string) map[string]bool {
 
 // testRights compares the rights of our accounts with what they have done so far: each right was
 // used, and nothing else was asked for. The API server that lists as a watch begins spares lists,
-// which others need; events are patched where one is told again.
+// which others need.
 func (w *world) testRights() {
 	used := map[string]map[string]bool{}
 	for _, r := range w.cluster.Requests() {
@@ -64,8 +64,7 @@ func (w *world) testRights() {
 		w.t.Logf("%s has %d rights", account, len(rights))
 		for _, right := range slices.Sorted(maps.Keys(rights)) {
 			of, isList := strings.CutPrefix(right, "list ")
-			spared := isList && used[account]["watch "+of] ||
-				right == "patch events.k8s.io/events"
+			spared := isList && used[account]["watch "+of]
 			if !used[account][right] && !spared {
 				w.t.Errorf("%s may %s, and never did", account, right)
 			}

@@ -117,6 +117,10 @@ func (w *world) testRollingUpdate() {
 			l.ask(clientOf(ns, true), url, 20*time.Millisecond)
 			l.download(clientOf(ns, false), url, pieces)
 		}
+		if os.Getenv("LONG") != "" {
+			l.wrk(w, ns, url)
+			l.wrk(w, ns, url, "-H", "Connection: close")
+		}
 	}
 	begun := time.Now()
 	for i := 0; i < count/2; i += batch {

@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -168,6 +170,8 @@ func scale(b *testing.B, services int, real bool) {
 		w.fill(services, services*podsOfEach)
 	}
 	b.Logf("made in %v", time.Since(begun).Round(time.Second))
+	addressed := w.addressed()
+	used := processorTime(b, w.cluster.Server)
 	begun = time.Now()
 	pid, stop := w.scaledController(ns, dir)
 	w.eventually("the edge has all services", 20*time.Minute, func() bool {
@@ -178,10 +182,16 @@ func scale(b *testing.B, services int, real bool) {
 	})
 	b.ReportMetric(time.Since(begun).Seconds(), "s/edge")
 	w.eventually("all Services have addresses", 10*time.Minute, func() bool {
-		time.Sleep(time.Second)
-		return w.addressed() == services
+		time.Sleep(100 * time.Millisecond)
+		return int(addressed.Load()) == services
 	})
 	b.ReportMetric(time.Since(begun).Seconds(), "s/addresses")
+	w.eventually("all Services have an event", 10*time.Minute, func() bool {
+		time.Sleep(time.Second)
+		return w.events() >= services
+	})
+	b.ReportMetric(time.Since(begun).Seconds(), "s/events")
+	b.ReportMetric(processorTime(b, w.cluster.Server)-used, "cpu-s-apiserver")
 	b.ReportMetric(memory(b, pid), "MB")
 	b.ReportMetric(processorTime(b, pid), "cpu-s")
 	if edge == nil {
@@ -268,16 +278,34 @@ func (w *world) agentOf(node string) (pid int) {
 	return pid
 }
 
-// addressed is how many Services have an address.
-func (w *world) addressed() (n int) {
+// addressed counts the Services that have an address, from now on. It watches, since to list
+// thousands again and again would keep the API server busy.
+func (w *world) addressed() *atomic.Int64 {
 	var list corev1.ServiceList
-	must(w.t, w.client.List(w.t.Context(), &list))
-	for i := range list.Items {
-		if len(list.Items[i].Status.LoadBalancer.Ingress) > 0 {
-			n++
+	watch, err := w.client.Watch(w.t.Context(), &list)
+	must(w.t, err)
+	w.t.Cleanup(watch.Stop)
+	var n atomic.Int64
+	go func() {
+		have := map[string]bool{}
+		for e := range watch.ResultChan() {
+			if s, ok := e.Object.(*corev1.Service); ok && len(s.Status.LoadBalancer.Ingress) > 0 {
+				have[s.Name] = true
+				n.Store(int64(len(have)))
+			}
 		}
+	}()
+	return &n
+}
+
+// events is how many events there are.
+func (w *world) events() int {
+	var list eventsv1.EventList
+	must(w.t, w.client.List(w.t.Context(), &list, client.Limit(1)))
+	if list.RemainingItemCount == nil {
+		return len(list.Items)
 	}
-	return n
+	return len(list.Items) + int(*list.RemainingItemCount)
 }
 
 // memory is what a process has had at most, in MB.
@@ -359,7 +387,7 @@ func (w *world) fill(manyServices, manyPods int) {
 			}
 			// As when the controller was here before: addresses are given in this order.
 			(*of)[place].Serves = append((*of)[place].Serves,
-				fmt.Sprintf("[2001:db8:80::%x]:80/tcp", i+1))
+				"["+addressOf(i)+"]:80/tcp")
 		}
 		slicesOf[i] = s
 	}
@@ -373,20 +401,23 @@ func (w *world) fill(manyServices, manyPods int) {
 		return w.client.Status().Update(ctx, h)
 	})
 	w.parallel(manyServices, func(ctx context.Context, i int) error {
-		class, no, single := "sextant.dev/srv6", false, corev1.IPFamilyPolicySingleStack
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default",
-			Name: fmt.Sprintf("s%d", i), Annotations: map[string]string{
-				"sextant.dev/addresses": fmt.Sprintf("2001:db8:80::%x", i+1)}},
-			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
-				LoadBalancerClass: &class, AllocateLoadBalancerNodePorts: &no,
-				IPFamilyPolicy: &single,
-				IPFamilies:     []corev1.IPFamily{corev1.IPv6Protocol},
-				Ports:          []corev1.ServicePort{{Name: "http", Port: 80}}}}
+		s := scaledService(fmt.Sprintf("s%d", i), i)
 		if err := w.client.Create(ctx, s); err != nil {
 			return err
 		}
 		return w.client.Create(ctx, slicesOf[i])
 	})
+}
+
+// scaledService is a Service that wishes for an address, so that it has the same at each run.
+func scaledService(name string, i int) *corev1.Service {
+	class, no, single := "sextant.dev/srv6", false, corev1.IPFamilyPolicySingleStack
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+		Annotations: map[string]string{"sextant.dev/addresses": addressOf(i)}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class,
+			AllocateLoadBalancerNodePorts: &no, IPFamilyPolicy: &single,
+			IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol},
+			Ports:      []corev1.ServicePort{{Name: "http", Port: 80}}}}
 }
 
 // parallel does things at once, 32 at a time.

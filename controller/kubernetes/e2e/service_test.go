@@ -3,13 +3,13 @@ package e2e_test
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sextant/linux"
@@ -102,15 +102,16 @@ func (w *world) testService() {
 		})
 		w.t.Logf("%s answers after %v", url, time.Since(begun))
 	}
-	w.eventually("events tell its addresses and edges", 60*time.Second, func() bool {
-		var list eventsv1.EventList
-		must(w.t, w.client.List(w.t.Context(), &list))
-		told := map[string]bool{}
-		for _, e := range list.Items {
-			told[e.Reason] = told[e.Reason] || e.Regarding.Name == "web"
-		}
-		return told["Assigned"] && told["Announced"]
+	addresses := w.ingress("web")
+	w.eventually("an event tells its addresses and edges", 60*time.Second, func() bool {
+		return w.event("web", "Announced", addresses[0].IP+", "+addresses[1].IP+
+			" served by edge1, edge2")
 	})
+	var s corev1.Service
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, &s))
+	if want := []string{"sextant.dev/load-balancer"}; !slices.Equal(s.Finalizers, want) {
+		w.t.Errorf("finalizers %q, want %q", s.Finalizers, want)
+	}
 }
 
 // urls are those of a Service's addresses.

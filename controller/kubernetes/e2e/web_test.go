@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,9 +27,14 @@ const (
 	pieceTime  = 100 * time.Millisecond
 )
 
+// farewell is how long a server that ends has clients of kept connections close them: those that
+// it closes itself may have a request on its way.
+const farewell = time.Second
+
 // runWeb serves until it is told to end and its last answer is out, as servers in pods should.
 func runWeb(name string) {
 	mux := http.NewServeMux()
+	var ends atomic.Bool
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) })
 	mux.HandleFunc("/download", func(w http.ResponseWriter, r *http.Request) {
 		pieces, _ := strconv.Atoi(r.URL.Query().Get("pieces"))
@@ -40,12 +47,20 @@ func runWeb(name string) {
 			time.Sleep(pieceTime)
 		}
 	})
-	server := http.Server{Addr: ":8080", Handler: mux}
+	server := http.Server{Addr: ":8080", Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if ends.Load() {
+				w.Header().Set("Connection", "close")
+			}
+			mux.ServeHTTP(w, r)
+		})}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
 	ended := make(chan struct{})
 	go func() {
 		<-told
+		ends.Store(true)
+		time.Sleep(farewell)
 		_ = server.Shutdown(context.Background())
 		close(ended)
 	}()
@@ -73,6 +88,7 @@ type load struct {
 	mu        sync.Mutex
 	failures  []string
 	served    map[string]int
+	wrks      []func() // ends that program
 }
 
 func newLoad(ctx context.Context) *load {
@@ -123,6 +139,24 @@ func (l *load) ask(c *http.Client, url string, every time.Duration) {
 	})
 }
 
+// wrk has the program of that name ask for pages from a network namespace as quickly as they come.
+func (l *load) wrk(w *world, ns *linux.Netns, url string, args ...string) {
+	w.t.Helper()
+	cmd := exec.Command("wrk", append(args, "-t", "1", "-c", "4", "-d", "1h", "--timeout", "30s",
+		url)...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(w.t, linux.Start(cmd, ns, nil))
+	w.t.Cleanup(func() { _ = cmd.Process.Kill() }) // if the test ends before
+	l.wrks = append(l.wrks, func() {
+		_ = cmd.Process.Signal(os.Interrupt) // then it says what it saw
+		if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "Socket errors") {
+			l.fail("wrk %s %q: %v: %s", url, args, err, out.String())
+		}
+		l.pages.Add(int64(w.number(out.String(), `(\d+) requests in ()`)))
+	})
+}
+
 // download downloads, which takes as long as pieces do, until it is stopped.
 func (l *load) download(c *http.Client, url string, pieces int) {
 	l.work.Go(func() {
@@ -151,5 +185,8 @@ func fetch(c *http.Client, url string) (string, error) {
 // stop ends the load when the last answer is there.
 func (l *load) stop() {
 	l.cancel()
+	for _, end := range l.wrks {
+		end()
+	}
 	l.work.Wait()
 }

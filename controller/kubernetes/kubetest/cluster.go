@@ -29,6 +29,7 @@ type Cluster struct {
 	Config  *rest.Config // of an administrator, for the test itself
 	Address string       // host and port, in its network namespace
 	Dir     string
+	Server  int // process of the API server
 	t       testing.TB
 }
 
@@ -72,7 +73,8 @@ func Start(t testing.TB, ns *linux.Netns, users Users) *Cluster {
 		"--unsafe-no-fsync", "--listen-client-urls=http://127.0.0.1:2379",
 		"--advertise-client-urls=http://127.0.0.1:2379", "--listen-peer-urls=http://127.0.0.1:2380",
 		"--log-level=error", "--quota-backend-bytes=8589934592")
-	c.run(ns, filepath.Join(programs, "kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
+	c.Server = c.run(ns, filepath.Join(programs, "kube-apiserver"),
+		"--etcd-servers=http://127.0.0.1:2379",
 		"--secure-port=6443", "--bind-address=127.0.0.1", "--advertise-address=192.0.2.1",
 		"--cert-dir="+filepath.Join(dir, "certificates"), "--service-account-issuer=https://test",
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key,
@@ -124,8 +126,8 @@ func (c *Cluster) Kubeconfig(name, address, token string) string {
 	return file
 }
 
-// run starts a program that ends with the test.
-func (c *Cluster) run(ns *linux.Netns, program string, args ...string) {
+// run starts a program that ends with the test, and returns its process.
+func (c *Cluster) run(ns *linux.Netns, program string, args ...string) (pid int) {
 	c.t.Helper()
 	log, err := os.Create(filepath.Join(c.Dir, filepath.Base(program)+".log"))
 	must(c.t, err)
@@ -148,6 +150,7 @@ func (c *Cluster) run(ns *linux.Netns, program string, args ...string) {
 			c.t.Logf("%s: %s", filepath.Base(program), text[max(0, len(text)-2000):])
 		}
 	})
+	return cmd.Process.Pid
 }
 
 // await waits until the API server is ready.

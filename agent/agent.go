@@ -45,6 +45,7 @@ type Agent struct {
 	merger
 	tracer
 	chooser
+	subflowLister
 
 	options   Options
 	servers   *httpserver.Servers // set before requests are served
@@ -72,6 +73,9 @@ type (
 	}
 	chooser interface {
 		NextHops(context.Context) ([]api.NextHops, error)
+	}
+	subflowLister interface {
+		Subflows(context.Context) ([]api.MPTCPConnection, error)
 	}
 	tracer interface {
 		Trace(context.Context, api.Flow) (api.Trace, error)
@@ -103,6 +107,7 @@ func newAgent(ctx context.Context, options Options) (*Agent, error) {
 	a.captures = &captures{Core: a.Core, Roles: a.Roles}
 	a.steerer, a.merger, a.tracer = role.TheRoom[steerer](a.Roles), role.TheRoom[merger](a.Roles),
 		role.TheRoom[tracer](a.Roles)
+	a.subflowLister = role.TheRoom[subflowLister](a.Roles)
 	a.chooser = role.TheRoom[chooser](a.Roles)
 	a.solicitor = solicitor{Core: a.Core, Roles: a.Roles}
 	return a, nil

@@ -11,6 +11,7 @@ import (
 	"sextant/agent/pathsource"
 	"sextant/agent/role"
 	"sextant/agent/strays"
+	"sextant/agent/subflows"
 	"sextant/agent/telemetry"
 )
 
@@ -24,6 +25,7 @@ func kinds() []role.Kind {
 		role.KindOf(api.Strays, strays.New).CommittedLate(),
 		role.KindOf(api.CFLB, cflb.New),
 		role.KindOf(api.PathSource, pathsource.New),
+		role.KindOf(api.Subflows, subflows.NewRoom).CleanedBy(subflows.Clean),
 		role.KindOf(api.Flowlets, flowlets.New),
 		role.KindOf(api.Telemetry, telemetry.New),
 	}

@@ -131,7 +131,7 @@ var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|rou
 	`edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent|order)|` +
 	`edge\.services\.way\..*|edge\.services\.backends\.(name|agent|node)|host\.services\.(name|check\..*)|` +
 	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies|` +
-	`pathSource\.rules\.name|flowlets\.probe\..*|flowlets\.groups\.name|` +
+	`pathSource\.rules\.name|subflows\..*|flowlets\.probe\..*|flowlets\.groups\.name|` +
 	`flowlets\.groups\.paths\.name|telemetry\.(links\..*|source\.watch\.(name|service)|sink\.(collector|mirrors)))$`)
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
@@ -190,6 +190,7 @@ func readKeyFiles(n *config.Node) {
 	}
 	n.CFLB.Key = config.CFLBKey(n.CFLB.KeyFile)
 	n.PathSource.Key = config.CFLBKey(n.PathSource.KeyFile)
+	n.Subflows.Key = config.CFLBKey(n.Subflows.KeyFile)
 	for i := range n.Edge.Services {
 		for j := range n.Edge.Services[i].QUIC.Configs {
 			q := &n.Edge.Services[i].QUIC.Configs[j]
@@ -344,6 +345,8 @@ func alternatives(v reflect.Value, words []string) (list []reflect.Value) {
 		add(config.PortRange{First: old.First + 1, Last: old.Last + 1})
 	case config.Via:
 		add(config.Via("1,-"))
+	case config.HopCounts:
+		add(config.HopCounts("3"))
 	case config.StatusRange:
 		add(config.StatusRange{First: old.First, Last: old.Last + 1})
 	case flow.Secret:

@@ -79,8 +79,8 @@ func checkMachine(n *config.Node) error {
 // loadsPrograms reports whether a node has a role that eBPF programs carry out.
 func loadsPrograms(n *config.Node) bool {
 	return n.Edge != nil || n.Host != nil || n.Headend != nil || n.Merge != nil ||
-		n.Strays != nil || n.CFLB != nil || n.PathSource != nil || n.Flowlets != nil ||
-		n.Telemetry != nil
+		n.Strays != nil || n.CFLB != nil || n.PathSource != nil || n.Subflows != nil ||
+		n.Flowlets != nil || n.Telemetry != nil
 }
 
 // Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of

@@ -93,6 +93,7 @@ func init() {
 	})
 	register("", ParseLoad, Load.String)
 	register("", ParsePortRange, PortRange.String)
+	register("", ParseHopCounts, func(h HopCounts) string { return string(h) })
 	register("", ParseVia, func(v Via) string { return string(v) })
 	register("", parseStatusRange, StatusRange.String)
 	register("", ParseWait, time.Duration.String)

@@ -33,6 +33,7 @@ func init() {
 		{useOf("config.Load", ""), [2]string{"accept-queue", "pressure"}},
 		{useOf("config.PortRange", ""), [2]string{"80", "80-90"}},
 		{useOf("config.Via", ""), [2]string{"1,0", "0,1"}},
+		{useOf("config.HopCounts", ""), [2]string{"2,2", "3"}},
 		{useOf("config.StatusRange", ""), [2]string{"200", "200-299"}},
 		{useOf("time.Duration", ""), [2]string{"1s", "2s"}},
 		{useOf("bool", ""), [2]string{"false", "true"}},

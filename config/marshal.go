@@ -80,6 +80,9 @@ func FingerprintOf(n *Node, text []byte) string {
 	if n.PathSource != nil {
 		text = append(text, n.PathSource.Key...)
 	}
+	if n.Subflows != nil {
+		text = append(text, n.Subflows.Key...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

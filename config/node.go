@@ -39,6 +39,8 @@ type Node struct {
 	CFLB *CFLB `key:"cflb" change:"role"`
 	// nil: connections of the node take whatever paths
 	PathSource *PathSource `key:"pathSource" change:"role"`
+	// nil: MPTCP connections of the node get the subflows that the kernel gives them
+	Subflows *Subflows `key:"subflows" change:"role"`
 	// nil: flows of the node take one path each
 	Flowlets *Flowlets `key:"flowlets" change:"role"`
 	// nil: the node takes no part in in-band telemetry
@@ -338,6 +340,9 @@ func (n *Node) Roles() []string {
 	}
 	if n.PathSource != nil {
 		roles = append(roles, "pathSource")
+	}
+	if n.Subflows != nil {
+		roles = append(roles, "subflows")
 	}
 	if n.Flowlets != nil {
 		roles = append(roles, "flowlets")

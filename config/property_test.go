@@ -67,6 +67,9 @@ func drawNode(t *rapid.T) *config.Node {
 	if rapid.Bool().Draw(t, "pathSource") {
 		n.PathSource = drawPathSource(t)
 	}
+	if rapid.Bool().Draw(t, "subflows") {
+		n.Subflows = drawSubflows(t)
+	}
 	if rapid.Bool().Draw(t, "flowlets") {
 		n.Flowlets = drawFlowlets(t)
 	}

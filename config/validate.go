@@ -57,7 +57,7 @@ func validateAfter(n, valid *Node) []*Problem {
 	if len(n.Roles()) == 0 && n.Routing == nil {
 		c.invalid("", "the node has no role",
 			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:", "pathSource:", `+
-				`"flowlets:", "telemetry:" or "routing:"`)
+				`"subflows:", "flowlets:", "telemetry:" or "routing:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
@@ -79,6 +79,9 @@ func validateAfter(n, valid *Node) []*Problem {
 	}
 	if n.PathSource != nil {
 		c.pathSource(n.PathSource)
+	}
+	if n.Subflows != nil {
+		c.subflows(n.Subflows)
 	}
 	if n.Flowlets != nil {
 		c.flowlets(n.Flowlets)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -29,6 +30,9 @@ const (
 	mptcpAddress4      = 3
 	mptcpAddress6      = 4
 	mptcpAddressPort   = 5
+	mptcpAddressFlags  = 6
+
+	mptcpFlagBackup = 1 << 2 // of an address
 )
 
 // Kinds of MPTCPEvent.
@@ -48,7 +52,11 @@ type MPTCPEvent struct {
 }
 
 // MPTCP is told of connections. Those of kernels' own path managers are among them.
-type MPTCP struct{ socket int }
+type MPTCP struct {
+	socket int
+	wake   *os.File
+	wakeFD int // of wake
+}
 
 // OpenMPTCP subscribes to news of connections.
 func OpenMPTCP() (*MPTCP, error) {
@@ -71,11 +79,22 @@ func OpenMPTCP() (*MPTCP, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("hear of MPTCP connections: %w; run it as root", err)
 	}
-	return &MPTCP{fd}, nil
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("hear of MPTCP connections: %w", err)
+	}
+	return &MPTCP{fd, os.NewFile(uintptr(wake), "wake"), wake}, nil
 }
 
 // Close ends it.
-func (m *MPTCP) Close() { unix.Close(m.socket) }
+func (m *MPTCP) Close() {
+	unix.Close(m.socket)
+	m.wake.Close()
+}
+
+// Wake ends the Next that waits, or the one that comes. Others may call it, also after Close.
+func (m *MPTCP) Wake() { _, _ = m.wake.Write(binary.NativeEndian.AppendUint64(nil, 1)) }
 
 // ErrMPTCPLost says that news was lost, as more came than was read. What follows is whole.
 var ErrMPTCPLost = errors.New("news of MPTCP connections was lost: too many at once")
@@ -83,12 +102,19 @@ var ErrMPTCPLost = errors.New("news of MPTCP connections was lost: too many at o
 // Next returns what is new, within this time.
 func (m *MPTCP) Next(within time.Duration) ([]MPTCPEvent, error) {
 	timeout := unix.NsecToTimespec(int64(max(within, 0)))
-	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(m.socket), Events: unix.POLLIN}}, &timeout, nil)
-	if err != nil && !errors.Is(err, unix.EINTR) || n < 1 {
+	ready := []unix.PollFd{{Fd: int32(m.socket), Events: unix.POLLIN},
+		{Fd: int32(m.wakeFD), Events: unix.POLLIN}}
+	if n, err := unix.Ppoll(ready, &timeout, nil); err != nil || n < 1 {
 		return nil, nil
 	}
 	buffer := make([]byte, 1<<16)
-	n, _, err = unix.Recvfrom(m.socket, buffer, 0)
+	if ready[1].Revents != 0 {
+		_, _ = m.wake.Read(buffer)
+	}
+	if ready[0].Revents == 0 {
+		return nil, nil
+	}
+	n, _, err := unix.Recvfrom(m.socket, buffer, 0)
 	if errors.Is(err, unix.ENOBUFS) {
 		return nil, ErrMPTCPLost
 	}
@@ -143,11 +169,15 @@ func parseMPTCPEvent(kind uint8, b []byte) (e MPTCPEvent, ok bool) {
 }
 
 // CreateSubflow opens a subflow of a connection between these ends. Each local end has an ID of its
-// own in the connection, from 1. The error is EINVAL for a connection of another path manager, and
-// EADDRINUSE if the port is taken.
-func CreateSubflow(token uint32, id uint8, local, remote netip.AddrPort) error {
+// own in the connection, from 1. A backup is used where no other subflow can be. The error is
+// EINVAL for a connection of another path manager, and for an ID that a subflow had that ended by
+// itself; EADDRINUSE if the port is taken.
+func CreateSubflow(token uint32, id uint8, local, remote netip.AddrPort, backup bool) error {
 	at := mptcpAddress(mptcpAttrAddress, local)
 	at.AddRtAttr(mptcpAddressID, []byte{id})
+	if backup {
+		at.AddRtAttr(mptcpAddressFlags, nl.Uint32Attr(mptcpFlagBackup))
+	}
 	if err := changeSubflow(mptcpSubflowCreate, token, at, remote); err != nil {
 		return fmt.Errorf("open a subflow from %s to %s: %w", local, remote, err)
 	}
@@ -187,43 +217,4 @@ func mptcpAddress(kind int, at netip.AddrPort) *nl.RtAttr {
 	a.AddRtAttr(attribute, at.Addr().AsSlice())
 	a.AddRtAttr(mptcpAddressPort, nl.Uint16Attr(at.Port()))
 	return a
-}
-
-// TCPEnds are the two ends of a TCP socket.
-type TCPEnds struct{ Local, Remote netip.AddrPort }
-
-// TCPProgress is how far a TCP socket has come.
-type TCPProgress struct {
-	Acked uint64 // octets that the other end has acknowledged
-	// of retransmissions in a row; routers that answer "unreachable" take some back
-	Timeouts int
-	Silent   time.Duration // since the other end has acknowledged something
-}
-
-// tcpEstablished is the state of a connection that stands at both ends, TCP_ESTABLISHED.
-const tcpEstablished = 1
-
-// TCPSockets returns how far the established connections of this namespace have come.
-func TCPSockets() (map[TCPEnds]TCPProgress, error) {
-	all := map[TCPEnds]TCPProgress{}
-	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		sockets, err := netlink.SocketDiagTCPInfo(family)
-		if err != nil {
-			return nil, fmt.Errorf("read TCP sockets: %w", err)
-		}
-		for _, s := range sockets {
-			if s.TCPInfo == nil || s.InetDiagMsg == nil ||
-				s.InetDiagMsg.State != tcpEstablished {
-				continue
-			}
-			id := s.InetDiagMsg.ID
-			local, _ := netip.AddrFromSlice(id.Source)
-			remote, _ := netip.AddrFromSlice(id.Destination)
-			all[TCPEnds{netip.AddrPortFrom(local.Unmap(), id.SourcePort),
-				netip.AddrPortFrom(remote.Unmap(), id.DestinationPort)}] = TCPProgress{
-				Acked: s.TCPInfo.Bytes_acked, Timeouts: int(s.TCPInfo.Backoff),
-				Silent: time.Duration(s.TCPInfo.Last_ack_recv) * time.Millisecond}
-		}
-	}
-	return all, nil
 }

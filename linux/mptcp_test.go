@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -50,6 +51,59 @@ func FuzzMPTCPEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if list := parseMPTCPEvents(b); len(list) > len(b)/20 {
 			t.Errorf("%d events in %d octets", len(list), len(b))
+		}
+	})
+}
+
+// socketMessage is a message about a socket, with these attributes of its MPTCP connection.
+func socketMessage(family byte, ulp ...[]byte) []byte {
+	b := make([]byte, inetDiagMessage)
+	b[0] = family
+	copy(b[4:], []byte{0xa0, 0x28, 0x13, 0x89})
+	copy(b[8:], []byte{10, 1, 0, 1})
+	copy(b[24:], []byte{10, 2, 0, 1})
+	info := make([]byte, tcpInfoAcked+8)
+	info[tcpInfoBackoff] = 3
+	binary.NativeEndian.PutUint32(info[tcpInfoAckSilent:], 6000)
+	binary.NativeEndian.PutUint64(info[tcpInfoAcked:], 1<<33)
+	attribute := func(kind uint16, value []byte) []byte {
+		a := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
+		a = append(binary.NativeEndian.AppendUint16(a, kind), value...)
+		return append(a, make([]byte, -len(a)&3)...)
+	}
+	var of []byte
+	for i := 0; i < len(ulp); i += 2 {
+		of = append(of, attribute(uint16(ulp[i][0]), ulp[i+1])...)
+	}
+	b = append(b, attribute(inetDiagInfo, info)...)
+	return append(b, attribute(inetDiagULPInfo|1<<15, attribute(inetULPMPTCP|1<<15, of))...)
+}
+
+// joined is a socket that the kernel of 6.18 tells of as "flags:Jjec token:.../4d(id:9)".
+func joined() []byte {
+	return socketMessage(2, []byte{2}, binary.NativeEndian.AppendUint32(nil, 77),
+		[]byte{8}, binary.NativeEndian.AppendUint32(nil, 1<<2|1<<3|1<<5|1<<6|1<<7),
+		[]byte{10}, []byte{9})
+}
+
+func TestTCPSocketMessage(t *testing.T) {
+	ends, got, ok := parseTCPSocket(joined())
+	want := TCPProgress{Acked: 1 << 33, Timeouts: 3, Silent: 6 * time.Second,
+		MPTCP: MPTCPSubflow{Token: 77, ID: 9, Joined: true, Backup: true}}
+	if ends.Local.String() != "10.1.0.1:41000" || ends.Remote.String() != "10.2.0.1:5001" ||
+		got != want || !ok {
+		t.Errorf("it is %+v, %+v, %t, not %+v", ends, got, ok, want)
+	}
+}
+
+// Whatever the kernel says of a socket, reading ends.
+func FuzzTCPSocket(f *testing.F) {
+	f.Add(joined())
+	f.Add(socketMessage(10))
+	f.Add(joined()[:inetDiagMessage+3])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if ends, _, ok := parseTCPSocket(b); ok && !ends.Local.IsValid() {
+			t.Errorf("%x has no ends", b)
 		}
 	})
 }

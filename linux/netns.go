@@ -166,3 +166,14 @@ func onThread(f func() error) (err error) {
 // threadNetns is the network namespace of the calling thread. The thread must
 // be locked. "/proc/self" would be that of the main thread.
 func threadNetns() string { return fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()) }
+
+// ThisNetns opens the network namespace that the caller is in.
+func ThisNetns() (*Netns, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	file, err := os.Open(threadNetns())
+	if err != nil {
+		return nil, Failed(err, "open the current network namespace")
+	}
+	return &Netns{name: "of this process", file: file}, nil
+}

@@ -152,7 +152,8 @@ func (m *memory) Routes(context.Context) ([]api.Route, error) { return nil, m.fa
 
 func (m *memory) RouteSources(context.Context) ([]api.RouteSource, error) { return nil, m.fail }
 
-func (m *memory) NextHops(context.Context) ([]api.NextHops, error) { return nil, m.fail }
+func (m *memory) NextHops(context.Context) ([]api.NextHops, error)        { return nil, m.fail }
+func (m *memory) Subflows(context.Context) ([]api.MPTCPConnection, error) { return nil, m.fail }
 
 func (m *memory) BGPRoutes(context.Context) ([]api.BGPRoute, error) { return nil, m.fail }
 

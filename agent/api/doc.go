@@ -32,6 +32,7 @@
 //	GET    /v1/routes
 //	GET    /v1/routes/sources
 //	GET    /v1/next-hops
+//	GET    /v1/subflows                    MPTCP connections that the host has opened
 //	GET    /v1/telemetry/watch
 //	PUT    /v1/telemetry/watch/{name}        body: TelemetryWatchSpec
 //	DELETE /v1/telemetry/watch/{name}

@@ -84,6 +84,9 @@ type Agent interface {
 	// NextHops returns the destinations of a router among whose next hops sources choose, in the
 	// order of their prefixes; none on a node that is no such router.
 	NextHops(context.Context) ([]NextHops, error)
+	// Subflows returns the MPTCP connections that the host has opened, by token; none on a node
+	// without role subflows.
+	Subflows(context.Context) ([]MPTCPConnection, error)
 	Historian
 	// Events returns what has happened to services and backends after the event of a number, 0: all
 	// that is remembered.

@@ -54,14 +54,17 @@ func ReadKeys(n *config.Node) error {
 }
 
 func readCFLBKeys(n *config.Node) error {
-	var router, source error
+	var router, source, host error
 	if n.CFLB != nil {
 		n.CFLB.Key, router = ReadCFLBKey("cflb", n.CFLB.KeyFile)
 	}
 	if n.PathSource != nil {
 		n.PathSource.Key, source = ReadCFLBKey("pathSource", n.PathSource.KeyFile)
 	}
-	return errors.Join(router, source)
+	if n.Subflows != nil && n.Subflows.KeyFile != "" {
+		n.Subflows.Key, host = ReadCFLBKey("subflows", n.Subflows.KeyFile)
+	}
+	return errors.Join(router, source, host)
 }
 
 // ReadCFLBKey reads a network's key from a file, for that section of a daemon's file.

@@ -20,6 +20,7 @@ const (
 	CFLB    Role = "cflb"    // router whose sources choose among equal-cost next hops
 	// host whose connections take paths through a network of CFLB
 	PathSource Role = "pathSource"
+	Subflows   Role = "subflows" // host whose MPTCP connections get subflows on chosen paths
 	Flowlets   Role = "flowlets" // host that sends its flows over several paths
 	// source, transit or sink of in-band telemetry
 	Telemetry Role = "telemetry"
@@ -234,6 +235,8 @@ type Counters struct {
 	CFLB *CFLBCounters `json:"cflb,omitempty"` // cflb only
 
 	PathSource *PathSourceCounters `json:"pathSource,omitempty"` // pathSource only
+
+	Subflows *SubflowCounters `json:"subflows,omitempty"` // subflows only
 
 	Flowlets *FlowletCounters `json:"flowlets,omitempty"` // flowlets only
 

@@ -1,7 +1,9 @@
-// Package subflows decides which subflows an MPTCP connection gets in a network with controllable
-// load balancing: one for each path, by the source port that takes it, or as many as a controller
-// is to give paths. The kernel's path manager in user-space mode (net.mptcp.path_manager=userspace)
-// leaves that to a process. Decisions are pure; the kernel's netlink is with the caller.
+// Package subflows is role subflows: MPTCP connections of a host get subflows in a network with
+// controllable load balancing, one for each path, by the source port that takes it, or as many as a
+// controller is to give paths. The kernel's path manager in user-space mode
+// (net.mptcp.path_manager=userspace) leaves that to a process.
+//
+// Manager decides; Runner has the kernel's netlink and the controller.
 package subflows
 
 import (
@@ -18,36 +20,67 @@ import (
 
 // Manager knows the connections of a host. It serves one goroutine.
 type Manager struct {
-	// Codec, Choices and Seed say how paths are asked for; the ends are the connections'
-	plan  pathtrace.Plan
-	paths [][]int // nil: a controller chooses
-	slots int     // subflows of a connection
+	rules []plannedRule
 	after uint64
+	seed  uint64 // of selectors: chance
 	known map[uint32]*connection
 	gone  []string // names of subflows that ended with their connections
+}
+
+// Rule says which subflows connections to a destination get.
+type Rule struct {
+	Name        string
+	Destination netip.Prefix // the zero prefix: any
+	// Scheduled is how many subflows get paths of a controller; 0: there is one on each path
+	Scheduled int
+	Choices   []int // how many next hops each router on the way has, the first one's first
+	// how routers read paths, of IPv4 and of IPv6; nil: connections of that version get none
+	IPv4, IPv6 *cflb.Codec
+}
+
+// SlotsMax is how many subflows a connection is given.
+const SlotsMax = 8
+
+// plannedRule is a rule with the paths that it leads to.
+type plannedRule struct {
+	Rule
+	paths [][]int // nil: a controller chooses
+	slots int     // subflows of a connection
 }
 
 // connection is one that this host has opened.
 type connection struct {
 	ends     linux.TCPEnds // of the first subflow
+	rule     *plannedRule  // nil: it gets no subflows
 	elephant bool
-	own      []bool // paths that have a subflow
-	// when a path may be tried again, and how often it was since one was established
-	next  []time.Time
-	tries []int
-	// where the subflows run that were opened, by local port
-	at   map[uint16]int
-	open map[int]Subflow // that were opened here, by path
-	ids  uint8
-	left bool // another path manager's
+	slots    []slot
+	surplus  []Subflow          // that were opened here, and none wants
+	acked    uint64             // octets, over all subflows
+	first    *linux.TCPProgress // nil: it was not there when sockets were looked at
+	left     bool               // another path manager's
 }
 
-// Subflow is one that is to be opened.
+// slot is the place of a subflow: that of a path, or of one that a controller gives.
+type slot struct {
+	port        uint16 // local one of its subflow; 0: there is none
+	id          uint8  // the last one that was given to a subflow
+	established bool
+	ours        bool               // opened here, so it may be ended here
+	backup      bool               // as the last one was
+	at          *linux.TCPProgress // as first
+	// when the path may be tried again, and how often it was since one was established
+	next  time.Time
+	tries int
+}
+
+// Subflow is one that is to be opened, or was.
 type Subflow struct {
 	Token         uint32
 	ID            uint8
 	Local, Remote netip.AddrPort
-	Path          []int // index of the next hop at each router; nil: a controller says it
+	Path          []int  // index of the next hop at each router; nil: a controller says it
+	Route         string // the path as people read it
+	Backup        bool
 	number        int
 }
 
@@ -56,17 +89,82 @@ func (s Subflow) Name() string {
 	return fmt.Sprintf("mptcp %s %08x %d", s.Local.Addr(), s.Token, s.number)
 }
 
-// New makes a manager: connections get subflows once the other end has acknowledged so many bytes.
-func New(plan pathtrace.Plan, after uint64) (*Manager, error) {
-	paths, err := plan.Paths()
-	return &Manager{plan: plan, paths: paths, slots: len(paths), after: after,
-		known: map[uint32]*connection{}}, err
+// IDs of subflows that are opened here say their slot, so that who starts again knows it: the
+// kernel's own path managers and others count from 1.
+const (
+	idsPerSlot = 256 / SlotsMax
+	firstID    = SlotsMax
+)
+
+// nextID is another ID of the slot.
+func nextID(id uint8, number int) uint8 {
+	return uint8((int(id)/SlotsMax%(idsPerSlot-1)+1)*SlotsMax + number)
 }
 
-// NewScheduled makes a manager whose connections get so many subflows by paths that a controller
-// chooses: those that are due have no local port.
-func NewScheduled(subflows int, after uint64) *Manager {
-	return &Manager{slots: subflows, after: after, known: map[uint32]*connection{}}
+// New makes a manager: connections get subflows of the first rule that they match, once the other
+// end has acknowledged so many bytes. The seed is chance.
+func New(rules []Rule, after, seed uint64) (*Manager, error) {
+	m := &Manager{after: after, seed: seed, known: map[uint32]*connection{}}
+	for _, r := range rules {
+		p := plannedRule{Rule: r, slots: r.Scheduled}
+		if r.Scheduled == 0 {
+			if err := p.plan(); err != nil {
+				return nil, err
+			}
+		}
+		if p.slots > SlotsMax {
+			return nil, fmt.Errorf("%d paths; a connection has at most %d subflows", p.slots,
+				SlotsMax)
+		}
+		m.rules = append(m.rules, p)
+	}
+	return m, nil
+}
+
+// plan lists the paths of a rule, which the selectors of each IP version have to name.
+func (r *plannedRule) plan() (err error) {
+	for _, codec := range []*cflb.Codec{r.IPv4, r.IPv6} {
+		if codec == nil {
+			continue
+		}
+		plan := pathtrace.Plan{Codec: codec, Choices: r.Choices}
+		if r.paths, err = plan.Paths(); err != nil {
+			return err
+		}
+	}
+	r.slots = len(r.paths)
+	return nil
+}
+
+// ruleOf is the rule of a connection; nil: it gets no subflows.
+func (m *Manager) ruleOf(ends linux.TCPEnds) *plannedRule {
+	for i := range m.rules {
+		r := &m.rules[i]
+		if r.Destination.IsValid() && !r.Destination.Contains(ends.Remote.Addr()) {
+			continue
+		}
+		if r.Scheduled > 0 || r.codec(ends) != nil {
+			return r
+		}
+		return nil
+	}
+	return nil
+}
+
+func (r *Rule) codec(ends linux.TCPEnds) *cflb.Codec {
+	if ends.Remote.Addr().Is4() {
+		return r.IPv4
+	}
+	return r.IPv6
+}
+
+func (m *Manager) add(token uint32, ends linux.TCPEnds) *connection {
+	c := &connection{ends: ends, rule: m.ruleOf(ends)}
+	if c.rule != nil {
+		c.slots = make([]slot, c.rule.slots)
+	}
+	m.known[token] = c
+	return c
 }
 
 // Hear takes news of connections.
@@ -74,44 +172,56 @@ func (m *Manager) Hear(e linux.MPTCPEvent) {
 	c := m.known[e.Token]
 	switch {
 	case e.Kind == linux.MPTCPEstablished && !e.Server && c == nil:
-		c = &connection{ends: linux.TCPEnds{Local: e.Local, Remote: e.Remote},
-			own: make([]bool, m.slots), next: make([]time.Time, m.slots),
-			tries: make([]int, m.slots), at: map[uint16]int{}, open: map[int]Subflow{}}
-		m.known[e.Token] = c
-		if path := m.pathOf(c.ends); path >= 0 {
-			c.own[path], c.at[e.Local.Port()] = true, path
+		c = m.add(e.Token, linux.TCPEnds{Local: e.Local, Remote: e.Remote})
+		if path := c.pathOf(c.ends); path >= 0 {
+			c.slots[path].port, c.slots[path].established = e.Local.Port(), true
 		}
 	case e.Kind == linux.MPTCPClosed && c != nil:
-		for _, number := range slices.Sorted(maps.Keys(c.open)) {
-			m.gone = append(m.gone, c.open[number].Name())
-		}
-		delete(m.known, e.Token)
+		m.forget(e.Token)
 	case e.Kind == linux.MPTCPSubflowEstablished && c != nil:
-		if path, ok := c.at[e.Local.Port()]; ok {
-			c.tries[path] = 0
+		if s := c.slotOf(e.Local.Port()); s != nil {
+			s.tries, s.established = 0, true
 		}
 	case e.Kind == linux.MPTCPSubflowClosed && c != nil:
-		if path, ok := c.at[e.Local.Port()]; ok { // it gets another one
-			c.own[path] = false
-			delete(c.at, e.Local.Port())
-			delete(c.open, path)
+		if s := c.slotOf(e.Local.Port()); s != nil { // it gets another one
+			s.clear()
 		}
 	}
 }
 
+func (m *Manager) forget(token uint32) {
+	c := m.known[token]
+	for _, s := range c.open(token) {
+		m.gone = append(m.gone, s.Name())
+	}
+	delete(m.known, token)
+}
+
+func (c *connection) slotOf(port uint16) *slot {
+	for i := range c.slots {
+		if c.slots[i].port == port && port != 0 {
+			return &c.slots[i]
+		}
+	}
+	return nil
+}
+
+func (s *slot) clear() { s.port, s.ours, s.established, s.at = 0, false, false, nil }
+
 const hopLimitOfHosts = 64
 
-// pathOf is the number of the path that a subflow takes, or -1 if routers hash it.
-func (m *Manager) pathOf(ends linux.TCPEnds) int {
-	if m.paths == nil {
+// pathOf is the number of the path that a subflow takes, or -1 if routers hash it or a controller
+// is to say it.
+func (c *connection) pathOf(ends linux.TCPEnds) int {
+	if c.rule == nil || c.rule.Scheduled > 0 {
 		return -1
 	}
 	p := cflb.Packet{Src: ends.Local.Addr(), Dst: ends.Remote.Addr(), Protocol: 6, HasPorts: true,
 		SrcPort: ends.Local.Port(), DstPort: ends.Remote.Port()}
-	path := make([]int, len(m.plan.Choices))
-	for i, choices := range m.plan.Choices {
+	path := make([]int, len(c.rule.Choices))
+	for i, choices := range c.rule.Choices {
 		p.HopLimit = uint8(hopLimitOfHosts - i)
-		digit, choice, _ := m.plan.Codec.Digit(p, 0)
+		digit, choice, _ := c.rule.codec(ends).Digit(p, 0)
 		if choices > 1 && (choice != cflb.Controlled || digit >= choices) {
 			return -1
 		}
@@ -119,13 +229,13 @@ func (m *Manager) pathOf(ends linux.TCPEnds) int {
 			path[i] = digit
 		}
 	}
-	return slices.IndexFunc(m.paths, func(o []int) bool { return slices.Equal(o, path) })
+	return slices.IndexFunc(c.rule.paths, func(o []int) bool { return slices.Equal(o, path) })
 }
 
 // Waiting says whether connections are not known to be elephants yet: that depends on sockets.
 func (m *Manager) Waiting() bool {
 	for _, c := range m.known {
-		if !c.elephant && !c.left {
+		if !c.elephant && !c.left && c.rule != nil {
 			return true
 		}
 	}
@@ -140,19 +250,18 @@ const (
 )
 
 // Due lists the subflows that connections lack, at most one for each path.
-func (m *Manager) Due(sockets map[linux.TCPEnds]linux.TCPProgress, now time.Time) (list []Subflow,
-	err error) {
+func (m *Manager) Due(now time.Time) (list []Subflow, err error) {
 	for _, token := range slices.Sorted(maps.Keys(m.known)) {
 		c := m.known[token]
-		c.elephant = c.elephant || m.after == 0 || sockets[c.ends].Acked >= m.after
-		if !c.elephant || c.left {
+		if c.elephant = c.elephant || m.after == 0 || c.acked >= m.after; !c.elephant || c.left {
 			continue
 		}
-		for number := range m.slots {
-			if c.own[number] || now.Before(c.next[number]) {
+		for number := range c.slots {
+			s := &c.slots[number]
+			if s.port != 0 || now.Before(s.next) {
 				continue
 			}
-			c.next[number] = now.Add(min(Pause<<c.tries[number], PauseMax))
+			s.next = now.Add(min(Pause<<s.tries, PauseMax))
 			one, err := m.subflow(token, c, number)
 			if err != nil {
 				return list, err
@@ -165,86 +274,70 @@ func (m *Manager) Due(sockets map[linux.TCPEnds]linux.TCPProgress, now time.Time
 
 // subflow gives a path a source port that the connection does not use.
 func (m *Manager) subflow(token uint32, c *connection, number int) (s Subflow, err error) {
-	s = Subflow{Token: token, Local: netip.AddrPortFrom(c.ends.Local.Addr(), 0),
-		Remote: c.ends.Remote, number: number}
-	if m.paths == nil {
-		s.ID = c.nextID()
+	own := &c.slots[number]
+	own.id = nextID(own.id, number)
+	s = Subflow{Token: token, Local: netip.AddrPortFrom(c.ends.Local.Addr(), 0), ID: own.id,
+		Remote: c.ends.Remote, Backup: own.backup, number: number}
+	if c.rule.Scheduled > 0 {
 		return s, nil
 	}
-	s.Path = m.paths[number]
-	plan := m.plan
-	plan.Src, plan.Dst = c.ends.Local.Addr(), c.ends.Remote.Addr()
-	plan.Port = c.ends.Remote.Port()
+	s.Path = c.rule.paths[number]
+	plan := pathtrace.Plan{Codec: c.rule.codec(c.ends), Src: c.ends.Local.Addr(),
+		Dst: c.ends.Remote.Addr(), Port: c.ends.Remote.Port(), Choices: c.rule.Choices}
 	for {
-		m.plan.Seed++
-		p, err := plan.Packet(s.Path, hopLimitOfHosts, m.plan.Seed)
+		m.seed++
+		p, err := plan.Packet(s.Path, hopLimitOfHosts, m.seed)
 		if err != nil {
 			return s, err
 		}
-		if _, used := c.at[p.SrcPort]; used || p.SrcPort < 1024 {
-			continue
+		if p.SrcPort >= 1024 && p.SrcPort != c.ends.Local.Port() && c.slotOf(p.SrcPort) == nil {
+			s.Local = netip.AddrPortFrom(plan.Src, p.SrcPort)
+			return s, nil
 		}
-		s.ID, s.Local = c.nextID(), netip.AddrPortFrom(plan.Src, p.SrcPort)
-		return s, nil
 	}
-}
-
-func (c *connection) nextID() uint8 {
-	c.ids = max(1, c.ids+1)
-	return c.ids
 }
 
 // Opened says that the kernel has begun to open a subflow.
 func (m *Manager) Opened(s Subflow) {
 	if c := m.known[s.Token]; c != nil {
-		c.own[s.number], c.at[s.Local.Port()], c.open[s.number] = true, s.number, s
-		c.tries[s.number] = min(c.tries[s.number]+1, 16)
+		own := &c.slots[s.number]
+		own.port, own.id, own.ours, own.established = s.Local.Port(), s.ID, true, false
+		own.tries = min(own.tries+1, 16)
 	}
+}
+
+// Another is the subflow with another ID: the kernel keeps that of one that ended by itself.
+func (s Subflow) Another() Subflow {
+	s.ID = nextID(s.ID, s.number)
+	return s
 }
 
 // Open lists the subflows that were opened and have not ended.
 func (m *Manager) Open() (list []Subflow) {
 	for _, token := range slices.Sorted(maps.Keys(m.known)) {
-		c := m.known[token]
-		for _, number := range slices.Sorted(maps.Keys(c.open)) {
-			list = append(list, c.open[number])
+		list = append(list, m.known[token].open(token)...)
+	}
+	return list
+}
+
+func (c *connection) open(token uint32) (list []Subflow) {
+	for number, s := range c.slots {
+		if s.ours {
+			list = append(list, c.opened(token, number))
 		}
 	}
 	return list
 }
 
-// A subflow is taken for dead if retransmissions time out and the other end is silent for so long.
-// The kernel gives it no new data after four timeouts.
-const (
-	StalledTimeouts = 2
-	StalledSilent   = 6 * time.Second
-)
-
-// Stalled lists the open subflows that get no answers, of connections of which another one does: to
-// be ended, so that what they hold is sent by others at once, and their paths are tried anew.
-func (m *Manager) Stalled(sockets map[linux.TCPEnds]linux.TCPProgress) (list []Subflow) {
-	for _, s := range m.Open() {
-		at := sockets[linux.TCPEnds{Local: s.Local, Remote: s.Remote}]
-		if at.Timeouts >= StalledTimeouts && at.Silent >= StalledSilent &&
-			m.known[s.Token].answered(sockets) {
-			list = append(list, s)
-		}
+// opened is the subflow of a slot.
+func (c *connection) opened(token uint32, number int) Subflow {
+	own := c.slots[number]
+	s := Subflow{Token: token, ID: own.id, Remote: c.ends.Remote, Backup: own.backup,
+		Local: netip.AddrPortFrom(c.ends.Local.Addr(), own.port), number: number}
+	if c.rule.Scheduled == 0 {
+		s.Path = c.rule.paths[number]
 	}
-	return list
-}
-
-// answered says whether a subflow of the connection waits for nothing.
-func (c *connection) answered(sockets map[linux.TCPEnds]linux.TCPProgress) bool {
-	if first, known := sockets[c.ends]; known && first.Timeouts == 0 {
-		return true
-	}
-	for _, s := range c.open {
-		at, known := sockets[linux.TCPEnds{Local: s.Local, Remote: s.Remote}]
-		if known && at.Timeouts == 0 {
-			return true
-		}
-	}
-	return false
+	return s
 }
 
 // Gone returns the names of subflows that ended with their connections since it was asked last.
@@ -258,5 +351,14 @@ func (m *Manager) Gone() []string {
 func (m *Manager) Leave(token uint32) {
 	if c := m.known[token]; c != nil {
 		c.left = true
+		for i := range c.slots {
+			c.slots[i].clear()
+		}
 	}
+}
+
+// IsLeft reports whether a connection is left alone, or gone.
+func (m *Manager) IsLeft(token uint32) bool {
+	c := m.known[token]
+	return c == nil || c.left
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"sextant/agent/pathtrace"
 	"sextant/linux"
 	"sextant/packet/cflb"
 )
@@ -17,7 +16,7 @@ func newManager(t *testing.T, after uint64) (*Manager, *cflb.Codec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(pathtrace.Plan{Codec: codec, Choices: []int{7}, Seed: 3}, after)
+	m, err := New([]Rule{{Name: "all", IPv4: codec, Choices: []int{7}}}, after, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +37,11 @@ func due(t *testing.T, m *Manager, acked uint64, after ...time.Duration) []Subfl
 	for _, pause := range after {
 		now = now.Add(pause)
 	}
-	list, err := m.Due(map[linux.TCPEnds]linux.TCPProgress{ends: {Acked: acked}}, now)
+	for token := range m.known {
+		m.Look(map[linux.TCPEnds]linux.TCPProgress{ends: {Acked: acked,
+			MPTCP: linux.MPTCPSubflow{Token: token, First: true}}}, false)
+	}
+	list, err := m.Due(now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +147,20 @@ func TestRefusedSubflowsAreTriedLessOften(t *testing.T) {
 	}
 }
 
+// socketsOf are the sockets of connection 1: the first one, and subflows that were opened.
+func socketsOf(list []Subflow, progress func(number int) linux.TCPProgress) (
+	sockets map[linux.TCPEnds]linux.TCPProgress) {
+	first := progress(-1)
+	first.MPTCP = linux.MPTCPSubflow{Token: 1, First: true}
+	sockets = map[linux.TCPEnds]linux.TCPProgress{ends: first}
+	for _, s := range list {
+		p := progress(s.number)
+		p.MPTCP = linux.MPTCPSubflow{Token: s.Token, ID: s.ID, Joined: true, Backup: s.Backup}
+		sockets[linux.TCPEnds{Local: s.Local, Remote: s.Remote}] = p
+	}
+	return sockets
+}
+
 // A subflow that gets no answers is named, once it has waited long enough and another one of its
 // connection gets some: those of a connection without any wait with it.
 func TestStalledSubflows(t *testing.T) {
@@ -168,22 +185,22 @@ func TestStalledSubflows(t *testing.T) {
 		"it was answered": {linux.TCPProgress{},
 			linux.TCPProgress{Timeouts: 9, Silent: StalledSilent - 1}, nil},
 	} {
-		sockets := map[linux.TCPEnds]linux.TCPProgress{ends: c.others}
-		for i, s := range list {
-			at := linux.TCPEnds{Local: s.Local, Remote: s.Remote}
-			if sockets[at] = c.others; i == 2 {
-				sockets[at] = c.third
+		m.Look(socketsOf(list, func(number int) linux.TCPProgress {
+			if number == list[2].number {
+				return c.third
 			}
-		}
+			return c.others
+		}), false)
 		var got []string
-		for _, s := range m.Stalled(sockets) {
+		for _, s := range m.Stalled() {
 			got = append(got, s.Name())
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: stalled are %q, want %q", name, got, c.want)
 		}
 	}
-	if got := m.Stalled(nil); len(got) > 0 {
+	m.Look(nil, false)
+	if got := m.Stalled(); len(got) > 0 {
 		t.Errorf("without a word of the sockets, stalled are %+v", got)
 	}
 }
@@ -206,7 +223,10 @@ func TestOthersAreLeftAlone(t *testing.T) {
 // Subflows whose paths a controller chooses are due without a port, as many as were asked for;
 // those that are open are listed, and named when their connection ends.
 func TestScheduledSubflows(t *testing.T) {
-	m := NewScheduled(2, 1000)
+	m, err := New([]Rule{{Scheduled: 2}}, 1000, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
 	m.Hear(established(7, false))
 	if list := due(t, m, 999); len(list) > 0 {
 		t.Errorf("%d subflows of what is no elephant", len(list))

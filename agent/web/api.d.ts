@@ -637,6 +637,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subflows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** MPTCP connections of a host and their subflows */
+        get: operations["getSubflows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/telemetry/watch": {
         parameters: {
             query?: never;
@@ -852,6 +869,7 @@ export interface components {
             pathSource?: components["schemas"]["PathSourceCounters"];
             redirectedPackets: number;
             role: string;
+            subflows?: components["schemas"]["SubflowCounters"];
             takenPackets: number;
             telemetry?: components["schemas"]["TelemetryCounters"];
             tooBigAnsweredPackets: number;
@@ -1100,6 +1118,9 @@ export interface components {
         ListFlowPath: {
             items: components["schemas"]["FlowPath"][];
         };
+        ListMPTCPConnection: {
+            items: components["schemas"]["MPTCPConnection"][];
+        };
         ListMap: {
             items: components["schemas"]["Map"][];
         };
@@ -1135,6 +1156,20 @@ export interface components {
         };
         ListTelemetryWatch: {
             items: components["schemas"]["TelemetryWatch"][];
+        };
+        MPTCPConnection: {
+            ackedBytes: number;
+            destination: string;
+            rule?: string;
+            source: string;
+            state: string;
+            subflows: components["schemas"]["MPTCPSubflow"][];
+            token: string;
+        };
+        MPTCPSubflow: {
+            backup?: boolean;
+            path: string;
+            source: string;
         };
         Map: {
             capacity: number;
@@ -1474,6 +1509,17 @@ export interface components {
             fate: string;
             interface?: string;
             segments?: string[];
+        };
+        SubflowCounters: {
+            failed: number;
+            left: number;
+            managed: number;
+            moved: number;
+            open: number;
+            opened: number;
+            stalled: number;
+            surplus: number;
+            watched: number;
         };
         TelemetryCounters: {
             datagrams: number;
@@ -3050,6 +3096,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Status"];
+                };
+            };
+            /** @description refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+    };
+    getSubflows: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListMPTCPConnection"];
                 };
             };
             /** @description refused */

@@ -105,6 +105,9 @@ var sessions = []struct {
 		"bgp announce draining", "bgp announce draining", "bgp announce nothing -o json",
 		"bgp announce down", "bgp announce",
 	}},
+	{"subflows", fakeNode, false, []string{
+		"path subflows", "path subflows -o wide", "path subflows -o json", "path subflows -o name",
+		"path subflows x"}},
 	{"next-hops", fakeNode, false, []string{
 		"path next-hops", "path next-hops 10.3.7.9 -o wide", "path next-hops 10.3.1.3 -o json",
 		"path next-hops 192.0.2.1", "path next-hops here", "path next-hops -o name",

@@ -89,15 +89,24 @@ func controllerFlag(commands ...*cobra.Command) []*cobra.Command {
 
 // controller is a client of the controller.
 func (a *app) controller(cmd *cobra.Command) *controller.Client {
+	socket, here := a.controllerSocket(cmd)
+	if !here {
+		if client := a.distant(access.Controller, "controller"); client != nil {
+			return controller.ClientBy(client)
+		}
+	}
+	return controller.NewClient(socket)
+}
+
+// controllerSocket is the controller's socket on this machine, and whether that is what is meant,
+// even if there is one elsewhere.
+func (a *app) controllerSocket(cmd *cobra.Command) (socket string, here bool) {
 	f := cmd.Flags().Lookup("controller")
 	if socket := a.getenv("SEXTANT_CONTROLLER"); socket != "" && !f.Changed && a.address == "" &&
 		a.context == "" {
-		return controller.NewClient(socket)
+		return socket, true
 	}
-	if client := a.distant(access.Controller, "controller"); client != nil {
-		return controller.ClientBy(client)
-	}
-	return controller.NewClient(f.Value.String())
+	return f.Value.String(), false
 }
 
 func (a *app) controllerStatus() *cobra.Command {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"sextant/agent/subflows"
 	"sextant/controller"
 )
 
@@ -125,22 +123,4 @@ func TestElephantSession(t *testing.T) {
 		text.WriteString(w.run(strings.Fields(line)...))
 	}
 	golden(t, "elephants", text.String())
-}
-
-// A connection to a host that the controller does not know holds up no subflow of others.
-func TestUnknownHostHoldsUpNone(t *testing.T) {
-	w := newWorld(t, fakeNode)
-	p := &scheduledPaths{app: &app{env: w.env(), globals: globals{timeout: time.Minute}},
-		client: controller.NewClient(startFabric(t))}
-	var due []subflows.Subflow
-	for i, host := range []string{"10.0.2.1:443", "192.0.2.1:443", "10.0.2.2:443"} {
-		due = append(due, subflows.Subflow{Token: uint32(i + 1),
-			Local:  netip.MustParseAddrPort("10.0.1.1:0"),
-			Remote: netip.MustParseAddrPort(host)})
-	}
-	given := p.give(t.Context(), due)
-	if len(given) != 2 || given[0].Token != 1 || given[1].Token != 3 ||
-		given[0].Local.Port() == 0 || !strings.Contains(p.said, "the host 192.0.2.1") {
-		t.Errorf("given are %+v, and it says %q", given, p.said)
-	}
 }

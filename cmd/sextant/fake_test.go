@@ -423,6 +423,19 @@ func (f *fakeAgent) RouteSources(context.Context) ([]api.RouteSource, error) {
 	}, nil
 }
 
+func (f *fakeAgent) Subflows(context.Context) ([]api.MPTCPConnection, error) {
+	return []api.MPTCPConnection{
+		{Token: "0a1b2c3d", Source: netip.MustParseAddrPort("10.1.0.1:40123"),
+			Destination: netip.MustParseAddrPort("10.2.0.1:443"), Rule: "fabric", State: "managed",
+			AckedBytes: 73400320, Subflows: []api.MPTCPSubflow{
+				{Source: netip.MustParseAddrPort("10.1.0.1:40123"), Path: "1,0"},
+				{Source: netip.MustParseAddrPort("10.1.0.1:22578"), Path: "0,1", Backup: true}}},
+		{Token: "7d00a1f2", Source: netip.MustParseAddrPort("10.1.0.1:40124"),
+			Destination: netip.MustParseAddrPort("192.0.2.7:22"), State: "left",
+			AckedBytes: 4096, Subflows: []api.MPTCPSubflow{}},
+	}, nil
+}
+
 func (f *fakeAgent) NextHops(context.Context) ([]api.NextHops, error) {
 	if f.node.Host == nil {
 		return nil, nil

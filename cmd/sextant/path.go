@@ -23,7 +23,7 @@ func (a *app) pathCommand() *cobra.Command {
 				a.pathPin(), a.pathUnpin(), a.pathPorts(), a.pathRecover(), a.pathBest(),
 				a.pathPlace(), a.pathPlaced(), a.pathRelease(), a.pathMPTCP()),
 			[]*cobra.Command{a.pathMatrix(), a.pathAssign(),
-				a.pathEncode(), a.pathDecode(), a.pathNextHops(), a.pathProbe(),
+				a.pathEncode(), a.pathDecode(), a.pathNextHops(), a.pathSubflows(), a.pathProbe(),
 				a.pathRun()})...)
 }
 

@@ -93,7 +93,7 @@ func statusView(s fullStatus) view {
 			filled(cacheTable(s.Counters)),
 			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters)),
 			filled(choiceTable(s.Counters)), filled(steeredTable(s.Counters)),
-			filled(flowletTable(s.Counters)),
+			filled(subflowTable(s.Counters)), filled(flowletTable(s.Counters)),
 			filled(telemetryTable(s.Counters))),
 		names: []string{s.Node},
 	}
@@ -125,8 +125,9 @@ func packetTable(counters []api.Counters) table {
 		wide:    []string{"TRANSMITTED", "REDIRECTED", "HANDED-TO-KERNEL"},
 	}
 	for _, c := range counters {
-		if c.CFLB != nil || c.PathSource != nil || c.Flowlets != nil || c.Telemetry != nil {
-			continue // choiceTable, steeredTable, flowletTable, telemetryTable
+		if c.CFLB != nil || c.PathSource != nil || c.Subflows != nil ||
+			c.Flowlets != nil || c.Telemetry != nil {
+			continue // choiceTable, steeredTable, subflowTable, flowletTable, telemetryTable
 		}
 		t.rows = append(t.rows, []string{
 			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
@@ -187,6 +188,24 @@ func steeredTable(counters []api.Counters) table {
 				[]string{"no free port or label", count(c.PathSource.NoPort)},
 				[]string{"bound by the application", count(c.PathSource.Bound)},
 				[]string{"unmatched", count(c.PathSource.Unmatched)})
+		}
+	}
+	return t
+}
+
+// subflowTable says what became of MPTCP connections and their subflows.
+func subflowTable(counters []api.Counters) table {
+	t := table{title: "MPTCP:", columns: []string{"WHAT", "COUNT"}}
+	for _, c := range counters {
+		if s := c.Subflows; s != nil {
+			t.rows = append(t.rows, []string{"connections managed", count(s.Managed)},
+				[]string{"connections watched", count(s.Watched)},
+				[]string{"connections left alone", count(s.Left)},
+				[]string{"subflows open", count(s.Open)},
+				[]string{"(opened)", count(s.Opened)}, []string{"(not opened)", count(s.Failed)},
+				[]string{"(ended: no answers)", count(s.Stalled)},
+				[]string{"(ended: unwanted)", count(s.Surplus)},
+				[]string{"(ended: another path)", count(s.Moved)})
 		}
 	}
 	return t

@@ -365,7 +365,7 @@ func (a *arena) subflow(token uint32, id uint8, hop int) error {
 			return err
 		}
 		failed = a.Spaces["client"].Do(func() error {
-			return linux.CreateSubflow(token, id, local, server)
+			return linux.CreateSubflow(token, id, local, server, false)
 		})
 		if !errors.Is(failed, unix.EADDRINUSE) {
 			return failed

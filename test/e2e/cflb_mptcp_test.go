@@ -110,13 +110,6 @@ func TestCFLBSubflows(t *testing.T) {
 // subflow, which stays, is on one of the two at most.
 func (f *fatTree) endsDeadSubflow() {
 	f.t.Helper()
-	change := func(how string) {
-		for _, link := range []int{3, 4} {
-			f.ip("near", "neigh %s 10.0.%d.1 lladdr 02:00:00:00:00:99 nud permanent dev u%d", how,
-				link, link)
-		}
-		f.run("near")
-	}
 	var before []uint16
 	f.transfer(1, func(links, _ int) bool {
 		now := f.localPorts(5001)
@@ -127,11 +120,21 @@ func (f *fatTree) endsDeadSubflow() {
 			})
 		case links == parallelLinks:
 			before = now
-			change("replace")
+			f.failLinks("replace")
 		}
 		return false
 	})
-	change("del")
+	f.failLinks("del")
+}
+
+// failLinks loses all that the near router sends by links 3 and 4 ("replace"), or no more ("del").
+func (f *fatTree) failLinks(how string) {
+	f.t.Helper()
+	for _, link := range []int{3, 4} {
+		f.ip("near", "neigh %s 10.0.%d.1 lladdr 02:00:00:00:00:99 nud permanent dev u%d", how,
+			link, link)
+	}
+	f.run("near")
 }
 
 // localPorts are those of the client's sockets that are connected to a port.
@@ -219,18 +222,21 @@ func (f *fatTree) transfer(manager int, enough func(links, subflows int) bool) (
 			}
 		}
 	}()
-	const carried = 1 << 19
 	f.await("links carry data", func() bool {
-		links, subflows = 0, 0
-		now := f.octets()
-		for i := range parallelLinks {
-			at := fmt.Sprintf("far d%d", i)
-			if now[at]-before[at] > carried {
-				links++
-			}
-		}
-		subflows = len(f.localPorts(port))
+		links, subflows = f.busyLinks(before), len(f.localPorts(port))
 		return enough(links, subflows)
 	})
 	return links, subflows
+}
+
+// busyLinks is how many links have carried half a megabyte since octets were read.
+func (f *fatTree) busyLinks(before map[string]int) (links int) {
+	f.t.Helper()
+	now := f.octets()
+	for i := range parallelLinks {
+		if at := fmt.Sprintf("far d%d", i); now[at]-before[at] > 1<<19 {
+			links++
+		}
+	}
+	return links
 }

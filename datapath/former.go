@@ -52,8 +52,3 @@ func (e *Edge) deleteFormerChains(index uint32) error {
 	delete(e.former, index)
 	return nil
 }
-
-// PinnedFormerChains is [PinnedChains] for the former table of a service.
-func PinnedFormerChains(dir string, index uint32) ([]pool.Chain, error) {
-	return pinnedChains(dir, func(tables *ebpf.Map) uint32 { return formerTable(tables, index) })
-}

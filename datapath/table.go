@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"unsafe"
 
@@ -19,7 +18,7 @@ import (
 // that it is written in one copy instead of as many system calls.
 func tableSpec(buckets int) *ebpf.MapSpec {
 	return &ebpf.MapSpec{
-		Name:       "chains",
+		Name:       tableName,
 		Type:       ebpf.Array,
 		KeySize:    4,
 		ValueSize:  uint32(unsafe.Sizeof(chain{})),
@@ -37,7 +36,11 @@ type chainTable struct {
 
 // newTable makes a map of the generation's chains.
 func newTable(g *pool.Generation) (*chainTable, error) {
-	inner, err := ebpf.NewMap(tableSpec(g.Buckets()))
+	spec := tableSpec(g.Buckets())
+	if g.Buckets() < largeTable { // a larger one will hold other chains some day
+		spec.Name = nameOfTable(g.Mark())
+	}
+	inner, err := ebpf.NewMap(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -255,49 +258,4 @@ func (e *Edge) DeleteChains(index uint32) error {
 	delete(e.chains, index)
 	delete(e.buckets, index)
 	return errors.Join(e.SetPaths(index, nil), e.deleteFormerChains(index))
-}
-
-// PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are
-// none. From them the next agent resumes, so that no bucket moves because of a restart.
-func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
-	return pinnedChains(dir, func(*ebpf.Map) uint32 { return index })
-}
-
-// pinnedChains reads the table whose place in the map of tables at says.
-func pinnedChains(dir string, at func(tables *ebpf.Map) uint32) ([]pool.Chain, error) {
-	tables, err := ebpf.LoadPinnedMap(filepath.Join(dir, "tables"), nil)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open pinned tables in %s: %w", dir, err)
-	}
-	defer tables.Close()
-	index := at(tables)
-	var table *ebpf.Map
-	if err := tables.Lookup(index, &table); errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("open pinned chains %d in %s: %w", index, dir, err)
-	}
-	defer table.Close()
-	return readChains(table)
-}
-
-func readChains(table *ebpf.Map) ([]pool.Chain, error) {
-	memory, err := mapChains(table, unix.PROT_READ)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Munmap(memory)
-	wire := chainsIn(memory)
-	chains := make([]pool.Chain, len(wire))
-	for b, c := range wire {
-		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates,
-			fromBigEndian(c.Shadow)
-		for i, id := range c.IDs {
-			chains[b].IDs[i] = fromBigEndian(id)
-		}
-	}
-	return chains, nil
 }

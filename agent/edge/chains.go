@@ -41,9 +41,10 @@ func (s *Service) Spec(n *config.Node) pool.Spec {
 }
 
 // chains prepares the service, and returns what makes its next generation: from the running one, or
-// from what an earlier agent left in the kernel. That only reads what the service does not own.
+// from what an earlier agent left in the kernel, which was found there. That only reads what the
+// service does not own.
 func (e *Room) chains(
-	s *Service, n *config.Node, dir string,
+	s *Service, n *config.Node, found datapath.MarkedChains,
 ) (generation func() (*pool.Generation, error), err error) {
 	members, err := e.members(&s.Service, n)
 	if err != nil {
@@ -62,22 +63,19 @@ func (e *Room) chains(
 		s.order = running.order
 	}
 	s.order = e.orderOf(s, n)
-	previous, err := e.previousChains(s, n, dir)
-	if err != nil {
-		return nil, err
-	}
+	previous := e.previousChains(s, n, found)
 	s.Buckets = previous.buckets
 	spec := s.Spec(n)
 	switch {
 	case previous.running != nil:
 		s.Generation, s.past = previous.running, e.Runs.service(s.Endpoint).past
 		return func() (*pool.Generation, error) { return e.follow(s, spec, n, members) }, nil
-	case previous.chains != nil:
+	case previous.Chains != nil:
 		if !e.Found.Startup.Settled {
-			s.past = previous.chains
+			s.past = previous.Chains
 		}
 		return func() (*pool.Generation, error) {
-			return e.resume(s, spec, n, previous.chains, members)
+			return e.resume(s, spec, n, previous.MarkedChains, members)
 		}, nil
 	}
 	return func() (*pool.Generation, error) { return pool.New(spec, members, e.Now()) }, nil
@@ -141,7 +139,7 @@ func (s *Service) addSIDs(to map[netip.Addr]bool) {
 // chains alone, or neither; and how many buckets the service has therefore.
 type previousChains struct {
 	running *pool.Generation
-	chains  []pool.Chain
+	datapath.MarkedChains
 	buckets int
 }
 
@@ -150,44 +148,35 @@ type previousChains struct {
 // of old connections to backends that do not have them. Chains are carried over to a number that is
 // declared.
 func (e *Room) previousChains(
-	s *Service, n *config.Node, dir string,
-) (p previousChains, err error) {
+	s *Service, n *config.Node, found datapath.MarkedChains,
+) (p previousChains) {
 	var declared bool
 	p.buckets, declared = n.Edge.BucketsOf(&s.Service)
 	running := e.Runs.service(s.Endpoint)
 	switch {
 	case running == nil && e.Node != nil:
-		return p, nil // a new service
+		return p // a new service
 	case running == nil:
-		if p.chains, err = e.earlierChains(s, n, dir, p.buckets, declared); err != nil ||
-			p.chains == nil {
-			return p, err
+		if p.MarkedChains = found; found.Chains == nil { // others may know
+			p.Chains = e.Past.chainsFromBefore(n, s, p.buckets, declared)
+		}
+		if p.Chains == nil {
+			return p
 		}
 	case !e.rehashes(n) && running.Continuity == s.Continuity &&
 		(!declared || running.Buckets == p.buckets):
 		p.running, p.buckets = running.Generation, running.Buckets
-		return p, nil
+		return p
 	default:
-		p.chains = ChainsOf(running.Generation)
+		p.Chains = ChainsOf(running.Generation)
 	}
 	if !declared {
-		p.buckets = len(p.chains)
+		p.buckets = len(p.Chains)
 	}
-	if p.chains = pool.Rebucket(p.chains, p.buckets); e.rehashes(n) {
-		p.chains = nil
+	if p.Chains = pool.Rebucket(p.Chains, p.buckets); e.rehashes(n) {
+		p.Chains = nil
 	}
-	return p, nil
-}
-
-// earlierChains are those that an earlier agent left in the kernel, or else what others know.
-func (e *Room) earlierChains(
-	s *Service, n *config.Node, dir string, buckets int, declared bool,
-) ([]pool.Chain, error) {
-	chains, err := datapath.PinnedChains(dir, s.Index)
-	if chains == nil && err == nil {
-		chains = e.Past.chainsFromBefore(n, s, buckets, declared)
-	}
-	return chains, err
+	return p
 }
 
 // rehashes says whether flows are in other buckets by this node than by what ran before, so that

@@ -5,13 +5,11 @@ package edge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -240,10 +238,15 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	if n.Edge.HMAC != nil {
 		next.Hmac = n.Edge.HMAC.Key()
 	}
-	if err := e.edgeServices(next, n, e.Pins(api.Edge)); err != nil {
+	pinned, err := datapath.OpenPinnedTables(e.Pins(api.Edge))
+	if err != nil {
 		return nil, err
 	}
-	return next, e.keepFormer(next, n, e.Pins(api.Edge))
+	defer pinned.Close()
+	if err := e.edgeServices(next, n, pinned); err != nil {
+		return nil, err
+	}
+	return next, e.keepFormer(next, n, pinned)
 }
 
 // Load is role.Switchable.
@@ -272,7 +275,7 @@ func (e *Role) Same(other *Role) bool {
 }
 
 // edgeServices computes the chains of all services.
-func (e *Room) edgeServices(next *Role, n *config.Node, dir string) error {
+func (e *Room) edgeServices(next *Role, n *config.Node, pinned *datapath.PinnedTables) error {
 	var endpoints []config.Endpoint
 	for _, s := range n.Edge.Services {
 		endpoints = append(endpoints, s.Endpoint)
@@ -302,7 +305,7 @@ func (e *Room) edgeServices(next *Role, n *config.Node, dir string) error {
 	}
 	e.makeRoom(changed...)
 	for some := range slices.Chunk(changed, generationsAtOnce) {
-		if err := e.someChains(some, n, dir); err != nil {
+		if err := e.someChains(some, n, pinned); err != nil {
 			return err
 		}
 	}
@@ -318,35 +321,6 @@ func (e *Room) unchanged(s *config.Service) *Service {
 		return nil
 	}
 	return running
-}
-
-// generationsAtOnce is of how many services the previous chains are held in memory.
-const generationsAtOnce = 16
-
-// someChains makes the generations of some services, on all processors.
-func (e *Room) someChains(services []*Service, n *config.Node, dir string) error {
-	makers := make([]func() (*pool.Generation, error), len(services))
-	for i := range services {
-		var err error
-		if makers[i], err = e.chains(services[i], n, dir); err != nil {
-			return fmt.Errorf("service %s: %w", services[i].Name, err)
-		}
-	}
-	var making sync.WaitGroup
-	failures := make([]error, len(services))
-	for i, generation := range makers {
-		making.Go(func() {
-			var err error
-			g, err := generation()
-			if err != nil {
-				failures[i] = fmt.Errorf("service %s: %w", services[i].Name, err)
-				return
-			}
-			services[i].Generation = g.Ordered(services[i].order)
-		})
-	}
-	making.Wait()
-	return errors.Join(failures...)
 }
 
 // service finds a running service by endpoint, nil if there is none.

@@ -77,7 +77,7 @@ func formerAfter(
 }
 
 // keepFormer gives next the former tables.
-func (e *Room) keepFormer(next *Role, n *config.Node, dir string) error {
+func (e *Room) keepFormer(next *Role, n *config.Node, pinned *datapath.PinnedTables) error {
 	if e.Node == nil {
 		next.former = formerOf(e.Store, time.Now())
 	} else if e.Runs != nil {
@@ -90,7 +90,7 @@ func (e *Room) keepFormer(next *Role, n *config.Node, dir string) error {
 			continue
 		}
 		var err error
-		if s.former, err = e.formerChains(next.former, s, n, dir); err != nil {
+		if s.former, err = e.formerChains(next.former, s, n, pinned); err != nil {
 			return fmt.Errorf("service %s: keep its former chains: %w", s.Name, err)
 		}
 	}
@@ -100,7 +100,7 @@ func (e *Room) keepFormer(next *Role, n *config.Node, dir string) error {
 // formerChains are the former chains of a service: those that ran until now, or the former ones
 // of the running service, or those that an earlier agent left in the kernel.
 func (e *Room) formerChains(
-	f *former, s *Service, n *config.Node, dir string,
+	f *former, s *Service, n *config.Node, pinned *datapath.PinnedTables,
 ) (*pool.Generation, error) {
 	running := e.Runs.service(s.Endpoint)
 	switch {
@@ -111,7 +111,7 @@ func (e *Room) formerChains(
 	}
 	of := f.services[s.Endpoint.String()]
 	spec := poolSpec(s.Endpoint, of.Continuity, of.Buckets, f.secret)
-	chains, err := datapath.PinnedFormerChains(dir, s.Index)
+	chains, err := pinned.FormerChains(s.Index)
 	if err != nil {
 		return nil, err
 	}

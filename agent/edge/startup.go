@@ -6,6 +6,7 @@ import (
 
 	"sextant/agent/state"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/lb/pool"
 )
 
@@ -27,18 +28,22 @@ func (e *Room) follow(s *Service, spec pool.Spec, n *config.Node,
 	if e.Found.Startup.Settled {
 		s.past = nil
 	}
-	return e.resume(s, spec, n, chains, members)
+	return e.resume(s, spec, n, datapath.MarkedChains{Chains: chains}, members)
 }
 
-// resume makes a generation of earlier chains.
+// resume makes a generation of earlier chains: the one that they were, if their mark says so.
 func (e *Room) resume(
-	s *Service, spec pool.Spec, n *config.Node, chains []pool.Chain, members []pool.Backend,
+	s *Service, spec pool.Spec, n *config.Node, earlier datapath.MarkedChains,
+	members []pool.Backend,
 ) (*pool.Generation, error) {
 	s.pastSIDs = nil
 	if s.past != nil {
-		members = e.withRemembered(s, n, chains, members)
+		members = e.withRemembered(s, n, earlier.Chains, members)
+	} else if g, err := pool.Continue(spec, earlier.Chains, members, earlier.Mark); g != nil ||
+		err != nil {
+		return g, err
 	}
-	return pool.Resume(spec, chains, members, e.Now())
+	return pool.Resume(spec, earlier.Chains, members, e.Now())
 }
 
 // withRemembered adds to the members those whom earlier chains name beside them, as draining,

@@ -39,6 +39,7 @@ type Store struct {
 	Text, fingerprint string
 	node              *config.Node
 	writer            config.Writer
+	earlier           *config.Node // that Kept.Node was when the agent began, if it was read
 }
 
 // Open locks the node's state against a second agent, and reads it. A disk that is full or
@@ -186,6 +187,10 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		log.Warn("the configuration that ran is undone: no confirmation came in time")
 		s.Kept.Node, s.Kept.Unconfirmed, s.Undone = u.Node, nil, true
 	}
+	if s.Kept.Node == s.Text && s.node == file {
+		s.earlier = file // nothing was changed at run time
+		return file, nil
+	}
 	node, err := config.ParseOwn(s.path, []byte(s.Kept.Node))
 	if err == nil && node.Name != file.Name {
 		err = fmt.Errorf("it is of node %s", node.Name)
@@ -198,7 +203,9 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 	if upgraded && node.Edge != nil && node.Edge.Buckets == config.FormerBuckets {
 		node.Edge.Buckets = 0 // the former version wrote its default down
 	}
-	node.Secret = file.Secret
+	if node.Secret = file.Secret; !upgraded {
+		s.earlier = node
+	}
 	return node, api.ReadKeys(node)
 }
 
@@ -244,6 +251,7 @@ func (s *Store) Save(file, node *config.Node) error {
 	if err := s.Look(node); err != nil {
 		return err
 	}
+	s.earlier = nil
 	s.Kept.Node, s.Kept.Secret = s.Text, HashMark(node.Secret, node.FlowHash)
 	return s.Write()
 }
@@ -257,10 +265,15 @@ func HashMark(secret flow.Secret, hash flow.Function) string {
 	return fmt.Sprintf("%016x", flow.SipHash13(secret, []byte(text)))
 }
 
-// Earlier returns the node that an earlier agent ran, nil if there is none that can be read.
+// Earlier returns the node that an earlier agent ran, nil if there is none that can be read. What
+// it points to may be part of the node that runs.
 func (s *Store) Earlier() *config.Node {
-	if s.Kept.Node == "" {
+	switch {
+	case s.Kept.Node == "":
 		return nil
+	case s.earlier != nil:
+		earlier := *s.earlier
+		return &earlier
 	}
 	node, err := config.ParseOwn(s.path, []byte(s.Kept.Node))
 	if err != nil {

@@ -1,0 +1,130 @@
+package pool
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"sync"
+
+	"sextant/lb/consistenthash"
+)
+
+// Mark is a digest of what the chains of a generation without a past follow from: the spec, the
+// backends and how this program chooses among them. 0: the chains have a past, or follow from more.
+type Mark uint64
+
+// Mark returns the generation's. Chains that are kept with it need not be computed again: see
+// [Continue].
+func (g *Generation) Mark() Mark {
+	if !g.isPlain() {
+		return 0
+	}
+	return markOf(g.spec, g.backends)
+}
+
+// isPlain reports whether spec and backends say all about g, but which chains it has.
+func (g *Generation) isPlain() bool {
+	s, ranked := g.selection.(*rankedSelection)
+	if !ranked || s.computed == nil || g.spec.Policy == Shadow || g.next != 0 ||
+		g.resumed != nil || g.suspects != nil || len(g.watched) > 0 || len(g.order) > 0 {
+		return false
+	}
+	for _, page := range g.buckets.pasts {
+		if page != noPast && *page != (pastPage{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// Continue returns the generation that had these chains and this mark, in another process: it goes
+// on as if nothing had been between. Nil: the mark is not that of spec and backends, and the chains
+// are to be taken with [Resume]. The chains are not to be changed afterwards.
+func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Generation, error) {
+	spec, err := spec.normal()
+	if err != nil {
+		return nil, err
+	}
+	if err := validate(backends); err != nil {
+		return nil, err
+	}
+	listed := sorted(backends)
+	if mark == 0 || len(chains) != spec.Buckets || mark != markOf(spec, listed) {
+		return nil, nil
+	}
+	g := &Generation{spec: spec, backends: listed, buckets: tableOf(chains)}
+	members := make([]consistenthash.Member, len(listed))
+	for i, b := range listed {
+		members[i] = b.member()
+	}
+	if g.selection, err = newRanked(spec, members); err != nil {
+		return nil, fmt.Errorf("pool of %d buckets: %w", spec.Buckets, err)
+	}
+	known := alive(listed)
+	for i := range chains {
+		if c := &chains[i]; c.Length > MaxChain || c.Candidates > c.Length || !c.within(known) {
+			return nil, nil // whatever wrote them, it was not a generation of these backends
+		}
+	}
+	return g, nil
+}
+
+// tableOf is a table of chains without a past, which takes them over.
+func tableOf(chains []Chain) table {
+	for len(chains)%pageBuckets != 0 {
+		chains = append(chains, Chain{})
+	}
+	t := table{chains: make([]*chainPage, len(chains)/pageBuckets),
+		pasts: make([]*pastPage, len(chains)/pageBuckets)}
+	for i := range t.chains {
+		t.chains[i], t.pasts[i] = (*chainPage)(chains[i*pageBuckets:]), noPast
+	}
+	return t
+}
+
+// markOf digests a spec, and backends by ascending id.
+func markOf(spec Spec, backends []Backend) Mark {
+	digest := sha256.New()
+	for _, field := range []uint64{uint64(algorithm()), uint64(spec.Buckets), spec.Seed,
+		uint64(spec.Policy), uint64(spec.Method), uint64(spec.Candidates), uint64(spec.Depth),
+		uint64(spec.Drain)} {
+		writeWord(digest, field)
+	}
+	for _, b := range backends {
+		for _, field := range []uint64{uint64(b.ID), b.Key, uint64(b.Weight), uint64(b.State),
+			uint64(b.Site), uint64(order(b.Suspect))} {
+			writeWord(digest, field)
+		}
+	}
+	return max(1, Mark(binary.BigEndian.Uint64(digest.Sum(nil))))
+}
+
+func writeWord(to hash.Hash, word uint64) {
+	to.Write(binary.BigEndian.AppendUint64(nil, word)) // never fails
+}
+
+// algorithm is markOfAlgorithm, computed once.
+var algorithm = sync.OnceValue(markOfAlgorithm)
+
+// markOfAlgorithm is a digest of chains that this program makes: another release that would choose
+// otherwise has another one. It panics if the program refuses its own specs.
+func markOfAlgorithm() Mark {
+	digest := sha256.New()
+	for _, spec := range []Spec{
+		{Buckets: 251, Seed: 1, Candidates: 2, Depth: MaxChain},
+		{Buckets: 251, Seed: 2, Candidates: 3, Depth: 4}, {Buckets: 251, Seed: 3, Policy: ECMP},
+	} {
+		var backends []Backend
+		for i := range 12 {
+			backends = append(backends, Backend{ID: uint16(1 + 7*i), Key: uint64(i % 2 * i),
+				Weight: uint32(1 + i*int(spec.Seed-1)), State: State(i / 9)})
+		}
+		g, err := New(spec, backends, 0)
+		if err != nil {
+			panic(err)
+		}
+		digest.Write(g.Record())
+	}
+	return Mark(binary.BigEndian.Uint64(digest.Sum(nil)))
+}

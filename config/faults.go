@@ -38,6 +38,8 @@ type decoder struct {
 	faults  []fault
 	values  int
 	most    readBounds
+	// of the edge, which were read already; nil: they are in the text
+	services []Service
 }
 
 func (d *decoder) line(number int) string {

@@ -44,25 +44,47 @@ type readBounds struct{ bytes, values int }
 
 func parseNode(name string, data []byte, most readBounds) (*Node, error) {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
-	d := &decoder{
+	if n := parseInParts(name, data, most); n != nil {
+		return n, nil
+	}
+	return parseWhole(name, data, most)
+}
+
+func parseWhole(name string, data []byte, most readBounds) (*Node, error) {
+	d := newDecoder(name, data, most)
+	n := d.node(data)
+	if n == nil {
+		return nil, d.errors()
+	}
+	for _, p := range Validate(n) {
+		d.judge(p)
+	}
+	if len(d.faults) > 0 {
+		return nil, d.errors()
+	}
+	return n, nil
+}
+
+func newDecoder(name string, data []byte, most readBounds) *decoder {
+	return &decoder{
 		name:    name,
 		most:    most,
 		lines:   strings.Split(string(data), "\n"),
 		places:  map[string]Place{},
 		anchors: map[string]ast.Node{},
 	}
-	if root := d.root(data); root != nil {
-		fields, n := objectOf(reflect.TypeFor[Node](), "", ""), fresh[Node]()
-		d.places[""] = PlaceOf(first(root))
-		value{d: d, node: root}.object(fields, reflect.ValueOf(&n).Elem())
-		for _, p := range Validate(&n) {
-			d.judge(p)
-		}
-		if len(d.faults) == 0 {
-			return &n, nil
-		}
+}
+
+// node reads the values of a file; nil: it has none. They are not judged together yet.
+func (d *decoder) node(data []byte) *Node {
+	root := d.root(data)
+	if root == nil {
+		return nil
 	}
-	return nil, d.errors()
+	fields, n := objectOf(reflect.TypeFor[Node](), "", ""), fresh[Node]()
+	d.places[""] = PlaceOf(first(root))
+	value{d: d, node: root}.object(fields, reflect.ValueOf(&n).Elem())
+	return &n
 }
 
 // root returns the file's only document, or nil if it has faults.

@@ -113,6 +113,8 @@ func (v value) judge(problems []*Problem) {
 // read reads the value of a setting.
 func (v value) read(s *setting, into reflect.Value) {
 	switch {
+	case v.d.services != nil && v.path == "edge.services":
+		into.Set(reflect.ValueOf(v.d.services))
 	case s.list:
 		v.each(func(item value) {
 			element := reflect.New(s.typ).Elem()

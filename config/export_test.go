@@ -1,0 +1,14 @@
+package config
+
+import "math"
+
+// ParseWhole reads a file in one piece.
+func ParseWhole(name string, data []byte) (*Node, error) {
+	return parseWhole(name, data, readBounds{maxBytes, math.MaxInt})
+}
+
+// InParts reports whether a text would be read in parts.
+func InParts(data []byte) bool {
+	_, ok := splitServices(data)
+	return ok
+}

@@ -1,0 +1,235 @@
+package config
+
+import (
+	"bytes"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// An edge may have ten thousand services, and a node file is mostly theirs. Where each service
+// stands in lines of its own, they are read a few at a time on all processors, and those that the
+// file read before had, too, not at all. Whatever is unusual about a text, or wrong with it, is left
+// to the reader of whole files: it finds the same values, and says where faults are.
+
+// parts are the lines of a file: those of each of the edge's services, and all others.
+type parts struct {
+	frame    []byte
+	services [][]byte
+}
+
+const (
+	leastParts   = 64 // services, from which on a file is read in parts
+	partServices = 64 // that are read at once
+)
+
+// splitServices finds the services of a file; false: it is to be read whole.
+func splitServices(text []byte) (p parts, ok bool) {
+	const outside, inEdge, inServices, behind = 0, 1, 2, 3
+	state, edgeIndent, itemIndent := outside, 0, 0
+	start := 0 // of the item
+	p.frame = make([]byte, 0, 1<<10)
+	for at := 0; at < len(text); {
+		line, begin := text[at:], at
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end+1]
+		}
+		at += len(line)
+		content := bytes.TrimLeft(line, " ")
+		indent := len(line) - len(content)
+		content = bytes.TrimRight(content, " \n")
+		if len(content) == 0 || content[0] == '#' {
+			continue
+		}
+		if !isUsual(content) {
+			return p, false
+		}
+		switch {
+		case state != inServices:
+		case indent > itemIndent && start > 0:
+			continue
+		case bytes.HasPrefix(content, []byte("- ")) && (indent == itemIndent && start > 0 ||
+			start == 0 && indent >= edgeIndent):
+			if start > 0 {
+				p.services = append(p.services, text[start:begin])
+			}
+			start, itemIndent = begin, indent
+			continue
+		case start == 0 || indent > edgeIndent:
+			return p, false
+		default:
+			p.services = append(p.services, text[start:begin])
+			state = behind
+		}
+		p.frame = append(p.frame, line...)
+		switch {
+		case state == outside && indent == 0 && string(content) == "edge:":
+			state = inEdge
+		case state == inEdge && indent == 0, state == outside && bytes.HasPrefix(content,
+			[]byte("edge")):
+			return p, false // an edge without services, or one that is written otherwise
+		case state == inEdge && edgeIndent == 0:
+			edgeIndent = indent
+			fallthrough
+		case state == inEdge:
+			if indent == edgeIndent && string(content) == "services:" {
+				state = inServices
+			}
+		}
+	}
+	if state == inServices && start > 0 {
+		p.services = append(p.services, text[start:])
+	}
+	return p, len(p.services) >= leastParts
+}
+
+// isUsual reports whether a line means the same wherever its item stands: there are no anchors,
+// aliases, tags, texts of several lines, or other documents.
+func isUsual(content []byte) bool {
+	if bytes.ContainsAny(content, "&*!|>%\t\r\\`@?") || bytes.HasPrefix(content, []byte("---")) ||
+		bytes.HasPrefix(content, []byte("...")) {
+		return false
+	}
+	for _, pair := range [][2]byte{{'[', ']'}, {'{', '}'}} {
+		if bytes.Count(content, pair[:1]) != bytes.Count(content, pair[1:]) {
+			return false
+		}
+	}
+	return bytes.Count(content, []byte{'"'})%2 == 0 && bytes.Count(content, []byte{'\''})%2 == 0
+}
+
+// lastParts is the file that was read last in parts, without faults.
+var lastParts atomic.Pointer[readParts]
+
+// readParts are the services of a file by their lines.
+type readParts struct {
+	node     *Node
+	services map[string]Service
+}
+
+// parseInParts reads a file without faults of which the services can be read on their own; nil:
+// it is to be read whole.
+func parseInParts(name string, data []byte, most readBounds) *Node {
+	if problem, _ := unreadable(data, most.bytes); problem != nil {
+		return nil
+	}
+	p, ok := splitServices(data)
+	if !ok {
+		return nil
+	}
+	before := lastParts.Load()
+	services, values := readServices(p.services, before, most)
+	if services == nil {
+		return nil
+	}
+	d := newDecoder(name, p.frame, most)
+	d.values, d.services = values, services
+	n := d.node(p.frame)
+	if n == nil || len(d.faults) > 0 || n.Edge == nil || len(n.Edge.Services) != len(services) {
+		return nil
+	}
+	var valid *Node
+	if before != nil && n.shareFrame(before.node) {
+		valid = before.node
+	}
+	if len(validateAfter(n, valid)) > 0 {
+		return nil
+	}
+	keepParts(n, p)
+	return n
+}
+
+// keepParts keeps what was read. Services with keys are read anew each time: those are in files of
+// their own.
+func keepParts(n *Node, p parts) {
+	kept := &readParts{node: n, services: make(map[string]Service, len(p.services))}
+	for i, lines := range p.services {
+		if s := n.Edge.Services[i]; len(s.QUIC.Configs) == 0 {
+			kept.services[string(lines)] = s
+		}
+	}
+	lastParts.Store(kept)
+}
+
+// shareFrame makes a node share with another one all but the services, if it is equal.
+func (n *Node) shareFrame(other *Node) bool {
+	if other == nil || other.Edge == nil || len(n.HMACKeys())+len(other.HMACKeys()) > 0 ||
+		n.CFLB != nil || n.PathSource != nil || n.SecretFile != "" {
+		return false
+	}
+	a, edge := *n, *n.Edge
+	b, others := *other, *other.Edge
+	edge.Services, others.Services, a.Edge, b.Edge = nil, nil, &edge, &others
+	if !equal(reflect.ValueOf(a), reflect.ValueOf(b)) {
+		return false
+	}
+	others.Services = n.Edge.Services
+	*n = b
+	return true
+}
+
+// readServices reads all items that the file before does not have, and counts the values.
+func readServices(items [][]byte, before *readParts, most readBounds) ([]Service, int) {
+	services := make([]Service, len(items))
+	var unknown []int
+	for i, lines := range items {
+		known := false
+		if before != nil {
+			services[i], known = before.services[string(lines)]
+		}
+		if !known {
+			unknown = append(unknown, i)
+		}
+	}
+	var next, values atomic.Int64
+	var failed atomic.Bool
+	var reading sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		reading.Go(func() {
+			for !failed.Load() {
+				end := int(next.Add(partServices))
+				begin := min(end-partServices, len(unknown))
+				some := unknown[begin:min(end, len(unknown))]
+				if len(some) == 0 {
+					return
+				}
+				read, ok := readSome(items, some, services, most)
+				if !ok {
+					failed.Store(true)
+				}
+				values.Add(int64(read))
+			}
+		})
+	}
+	reading.Wait()
+	if failed.Load() {
+		return nil, 0
+	}
+	return services, int(values.Load())
+}
+
+// readSome reads the items of some numbers into the services.
+func readSome(items [][]byte, some []int, services []Service, most readBounds) (int, bool) {
+	var text []byte
+	for _, i := range some {
+		text = append(text, items[i]...)
+	}
+	d := newDecoder("", text, most)
+	list, ok := d.root(text).(*ast.SequenceNode)
+	if !ok || len(d.faults) > 0 || len(list.Values) != len(some) {
+		return 0, false
+	}
+	setting := objectOf(reflect.TypeFor[Edge](), "", "").find("services")
+	into := reflect.New(reflect.TypeFor[[]Service]()).Elem()
+	value{d, "", list}.read(setting, into)
+	if into.Len() != len(some) || len(d.faults) > 0 {
+		return 0, false
+	}
+	for place, i := range some {
+		services[i] = into.Index(place).Interface().(Service)
+	}
+	return d.values, true
+}

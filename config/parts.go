@@ -12,8 +12,8 @@ import (
 
 // An edge may have ten thousand services, and a node file is mostly theirs. Where each service
 // stands in lines of its own, they are read a few at a time on all processors, and those that the
-// file read before had, too, not at all. Whatever is unusual about a text, or wrong with it, is left
-// to the reader of whole files: it finds the same values, and says where faults are.
+// file read before had, too, not at all. Whatever is unusual about a text, or wrong with it, is
+// left to the reader of whole files: it finds the same values, and says where faults are.
 
 // parts are the lines of a file: those of each of the edge's services, and all others.
 type parts struct {

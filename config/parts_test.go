@@ -41,8 +41,9 @@ var disturbances = []string{
 	"   - name: less", "  services:", "edge:", "edge: {}", "  hopLimit: 7", "---", "...", "\t", "- x",
 	"      table: exact", "        table: exact", "      table: >", "      name: &a x", "    - *a",
 	"      name: \"s", "      name: 's", "    - name: \"s", "\"", "'", "  ]", "    [", "    {", "}",
-	"      port: 0x10", "      name: s1", "      vip: 2001:db8:80::80", "host:", "unknown: 1", "      -",
-	"    -", "    - ", "      check: !t {kind: tcp}", "      check: {kind: tcp,", "        interval: 5s}",
+	"      port: 0x10", "      name: s1", "      vip: 2001:db8:80::80", "host:", "unknown: 1",
+	"      -", "    -", "    - ", "      check: !t {kind: tcp}", "      check: {kind: tcp,",
+	"        interval: 5s}",
 	"      port: 1 # it's", "    ? a", "    : b", "      quic: {configs: []}", " x", "x",
 }
 

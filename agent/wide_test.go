@@ -66,3 +66,24 @@ func wide(b *testing.B, services, backends int) {
 	r.stop()
 	b.ReportMetric(0, "ns/op")
 }
+
+// BenchmarkRestart is an edge and host that loads its programs, and one that takes them over. The
+// agent runs in this process.
+func BenchmarkRestart(b *testing.B) {
+	var loads, takes time.Duration
+	runs := 0
+	for b.Loop() {
+		m := newMachine(b)
+		for _, took := range []*time.Duration{&loads, &takes} {
+			at := time.Now()
+			r := m.start(nodeText)
+			*took += time.Since(at)
+			r.stop()
+		}
+		must(b, m.unload())
+		runs++
+	}
+	b.ReportMetric(float64(loads.Microseconds())/1000/float64(runs), "load-ms")
+	b.ReportMetric(float64(takes.Microseconds())/1000/float64(runs), "take-ms")
+	b.ReportMetric(0, "ns/op")
+}

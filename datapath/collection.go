@@ -24,6 +24,12 @@ type collection struct {
 	links    map[string]link.Link  // held open, likewise
 	// numbers of the plain programs, by those that capture in their place
 	standIns map[ebpf.ProgramID]ebpf.ProgramID
+	source   source
+	loads    []loaded  // what is noted of them
+	loaded   *ebpf.Map // has it; nil: nothing is noted
+	takes    bool      // takes over what runs, instead of loading
+	// keys of entries that are wanted, by table, while tables are compared; nil: they are written
+	found map[string]map[string]bool
 }
 
 // freshSuffix marks a pin that is about to replace another.
@@ -46,6 +52,9 @@ func newCollection(dir string) (*collection, error) {
 // this collection made are shared.
 func (c *collection) load(spec *ebpf.CollectionSpec,
 	keep ...string) (map[string]*ebpf.Program, error) {
+	if c.takes {
+		return c.take(spec)
+	}
 	opts := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{}}
 	for name, m := range c.maps {
 		if spec.Maps[name] != nil {
@@ -73,7 +82,10 @@ func (c *collection) load(spec *ebpf.CollectionSpec,
 		programs[name] = coll.DetachProgram(name)
 		c.programs = append(c.programs, programs[name])
 	}
-	return programs, nil
+	if c.source.object != nil {
+		err = c.note(spec, programs)
+	}
+	return programs, err
 }
 
 // isConstant tells the maps behind C constants, of which each copy of a program has its own.
@@ -108,21 +120,31 @@ func (c *collection) pin() error {
 		if isVariable(name) {
 			continue
 		}
-		final := filepath.Join(c.dir, name)
-		fresh := final + freshSuffix
-		os.Remove(fresh)
-		clone, err := m.Clone()
-		if err != nil {
-			return fmt.Errorf("pin map %s: %w", name, err)
+		if err := c.pinMap(name, m); err != nil {
+			return err
 		}
-		err = clone.Pin(fresh)
-		clone.Close()
-		if err == nil {
-			err = os.Rename(fresh, final)
-		}
-		if err != nil {
-			return fmt.Errorf("pin map %s at %s: %w", name, final, err)
-		}
+	}
+	if c.loaded == nil {
+		return nil
+	}
+	return c.pinMap(loadedPin, c.loaded) // behind all that it is about
+}
+
+func (c *collection) pinMap(name string, m *ebpf.Map) error {
+	final := filepath.Join(c.dir, name)
+	fresh := final + freshSuffix
+	os.Remove(fresh)
+	clone, err := m.Clone()
+	if err != nil {
+		return fmt.Errorf("pin map %s: %w", name, err)
+	}
+	err = clone.Pin(fresh)
+	clone.Close()
+	if err == nil {
+		err = os.Rename(fresh, final)
+	}
+	if err != nil {
+		return fmt.Errorf("pin map %s at %s: %w", name, final, err)
 	}
 	return nil
 }
@@ -134,6 +156,9 @@ func (c *collection) close() {
 	}
 	for _, m := range c.maps {
 		m.Close()
+	}
+	if c.loaded != nil {
+		c.loaded.Close()
 	}
 	for _, l := range c.links {
 		l.Close()

@@ -112,10 +112,23 @@ func (e *Edge) LacksLoop() bool { return e.copier != nil && !e.loop.isThere(copi
 
 // OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the
 // instance's directory on the bpf file system. Fill the tables, then Commit.
-func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
+func OpenEdge(dir string, config EdgeConfig) (*Edge, error) { return openEdge(dir, config, false) }
+
+// TakeOverEdge is OpenEdge with the programs and tables that an earlier agent left in dir, if they
+// are what would be loaded; else the error is ErrDiffers. Fill the tables: instead of being written
+// they are compared, and what is not as it should be is ErrDiffers. [Edge.Confirm] ends that.
+func TakeOverEdge(dir string, config EdgeConfig) (*Edge, error) {
+	return openEdge(dir, config, true)
+}
+
+func openEdge(dir string, config EdgeConfig, takes bool) (*Edge, error) {
 	c, err := newCollection(dir)
 	if err != nil {
 		return nil, err
+	}
+	c.source = source{_EdgeBytes, fmt.Sprint(config.Interfaces)}
+	if takes {
+		c.takeOver()
 	}
 	e := &Edge{
 		collection: c, config: config, programs: map[Side]*ebpf.Program{},
@@ -226,13 +239,16 @@ func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 		QUIC: truth(len(e.quic[index].configs) > 0), Limited: uint8(truth(e.limited[index])),
 		Paths: uint8(truth(e.paths[index])) | e.copies[index].bits(),
 	}
-	if err := e.maps["services"].Put(key.key(), s); err != nil {
+	if err := e.putEntry("services", key.key(), s); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
 	e.buckets[index] = buckets
 	vip := ServiceKey{VIP: key.VIP}
-	if err := e.maps["services"].Put(vip.key(), service{}); err != nil {
+	if err := e.putEntry("services", vip.key(), service{}); err != nil {
 		return fmt.Errorf("mark %s as a VIP: %w", key.VIP, err)
+	}
+	if e.found != nil {
+		return nil
 	}
 	return e.ForgetNextHops() // and the services that CPUs have cached
 }
@@ -244,8 +260,11 @@ func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
 	if rate <= 0 {
 		return nil
 	}
-	if err := e.maps["new_connections"].Put(index,
-		newConnections{Limit: limitOf(rate, burst)}); err != nil {
+	var entry any = newConnections{Limit: limitOf(rate, burst)}
+	if e.found != nil {
+		entry = limitOf(rate, burst)
+	}
+	if err := e.putEntry("new_connections", index, entry); err != nil {
 		return fmt.Errorf("limit new connections of service %d: %w", index, err)
 	}
 	return nil
@@ -278,10 +297,38 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 	if e.sids[id] == sid {
 		return nil
 	}
-	if err := e.maps["sids"].Put(uint32(id), addressOf(sid)); err != nil {
+	if err := e.putEntry("sids", uint32(id), addressOf(sid)); err != nil {
 		return fmt.Errorf("set SID %s: %w", sid, err)
 	}
 	e.sids[id] = sid
+	return nil
+}
+
+// Confirm ends the comparison of an edge that was taken over: from now on it is written to.
+// ErrDiffers: its tables have more than was filled in.
+func (e *Edge) Confirm() error {
+	if err := e.confirm("services", "tables", "paths", "quic_servers", "quic_configs"); err != nil {
+		return err
+	}
+	return e.forgetSIDs()
+}
+
+// forgetSIDs removes those that stand for ids which no backend has any more, as far as
+// [PinnedSIDs] reads.
+func (e *Edge) forgetSIDs() error {
+	table := e.maps["sids"]
+	for id := uint32(srv6.MaxGlobalCSID) + 1; id < table.MaxEntries(); id++ {
+		var sid address
+		if err := table.Lookup(id, &sid); err != nil || sid == (address{}) {
+			return err
+		}
+		if _, used := e.sids[uint16(id)]; used {
+			continue
+		}
+		if err := table.Put(id, address{}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -79,7 +79,7 @@ func setHMACRule(spec *ebpf.CollectionSpec, rule HMACRule) error {
 func (e *Edge) SetSigningKey(k srv6.HMACKey) error {
 	key, err := hmacKeyOf(k)
 	if err == nil {
-		err = e.maps["hmac_keys"].Put(uint32(hmacSigns), key)
+		err = e.putEntry("hmac_keys", uint32(hmacSigns), key)
 	}
 	if err != nil {
 		return fmt.Errorf("set HMAC key %d: %w", k.ID, err)
@@ -97,7 +97,7 @@ func (h *Host) SetHMACKeys(keys []srv6.HMACKey) error {
 		}
 		after[k.ID] = key
 	}
-	if err := replace(h.maps["hmac_keys"], h.hmacKeys, after); err != nil {
+	if err := putAll(h.collection, "hmac_keys", h.hmacKeys, after); err != nil {
 		return fmt.Errorf("set HMAC keys: %w", err)
 	}
 	h.hmacKeys = after

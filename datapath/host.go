@@ -73,10 +73,21 @@ var behaviors = map[srv6.Behavior]uint32{
 
 // OpenHost loads the host's programs and tables, beside whatever is running. Dir is the instance's
 // directory on the bpf file system. Set the services, then Commit.
-func OpenHost(dir string, config HostConfig) (*Host, error) {
+func OpenHost(dir string, config HostConfig) (*Host, error) { return openHost(dir, config, false) }
+
+// TakeOverHost is for a host what [TakeOverEdge] is for an edge.
+func TakeOverHost(dir string, config HostConfig) (*Host, error) {
+	return openHost(dir, config, true)
+}
+
+func openHost(dir string, config HostConfig, takes bool) (*Host, error) {
 	c, err := newCollection(dir)
 	if err != nil {
 		return nil, err
+	}
+	c.source = source{_HostBytes, fmt.Sprint(config.Interfaces, config.Cgroup)}
+	if takes {
+		c.takeOver()
 	}
 	h := &Host{collection: c, config: config, quic: map[ServiceKey]bool{}}
 	if err := h.open(); err != nil {
@@ -191,10 +202,10 @@ func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) err
 			return err
 		}
 	}
-	if err := h.maps["accept_policies"].Put(index, policy); err != nil {
+	if err := h.putEntry("accept_policies", index, policy); err != nil {
 		return fmt.Errorf("set acceptance policy of service %v: %w", key, err)
 	}
-	if err := h.maps["services"].Put(key.key(),
+	if err := h.putEntry("services", key.key(),
 		service{Index: index, QUIC: truth(h.quic[key])}); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
@@ -202,6 +213,9 @@ func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) err
 }
 
 func (h *Host) setAcceptState(index uint32, s acceptance.State) error {
+	if h.found != nil {
+		return fmt.Errorf("%w: service %d has learnt nothing", ErrDiffers, index)
+	}
 	state := acceptState{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
 	for i, level := range s.Levels {
 		state.Levels[i] = uint32(level)
@@ -235,6 +249,9 @@ func (h *Host) Report(index uint32, busy int) error {
 
 // Clear forgets what was counted and learnt under an index that another service had.
 func (h *Host) Clear(index uint32) error {
+	if h.found != nil {
+		return fmt.Errorf("%w: service %d is new", ErrDiffers, index)
+	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return err
@@ -283,6 +300,9 @@ func (h *Host) Traffic(index uint32) (HostTraffic, error) {
 func hostTraffic(served *ebpf.Map, index uint32) (HostTraffic, error) {
 	return sumPerCPU(served, index, addWords[HostTraffic])
 }
+
+// Confirm is for a host what [Edge.Confirm] is for an edge.
+func (h *Host) Confirm() error { return h.confirm("services", "hmac_keys") }
 
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything.
 // Interfaces that are no longer configured are released.

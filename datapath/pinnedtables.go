@@ -129,3 +129,53 @@ func markIn(table *ebpf.Map) pool.Mark {
 	}
 	return pool.Mark(mark)
 }
+
+// compareChains sees that the tables of services have their chains.
+func (e *Edge) compareChains(all []ServiceChains) error {
+	for _, s := range all {
+		if err := e.takeChains(s); err != nil {
+			return fmt.Errorf("take over chains of service %d: %w", s.Index, err)
+		}
+	}
+	return nil
+}
+
+func (e *Edge) takeChains(s ServiceChains) error {
+	var table *ebpf.Map
+	if err := e.maps["tables"].Lookup(s.Index, &table); err != nil {
+		return errors.Join(ErrDiffers, err)
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			table.Close()
+		}
+	}()
+	if int(table.MaxEntries()) != s.Generation.Buckets() {
+		return ErrDiffers
+	}
+	// Who has the mark was made of a table with it, by [PinnedTables.Chains].
+	if mark := s.Generation.Mark(); mark == 0 || mark != markIn(table) {
+		chains, err := readChains(table)
+		if err != nil {
+			return err
+		}
+		for b, c := range chains {
+			if c != s.Generation.Chain(b) {
+				return ErrDiffers
+			}
+		}
+	}
+	e.chains[s.Index] = &tablePair{}
+	if s.Generation.Buckets() >= largeTable {
+		memory, err := mapChains(table, unix.PROT_READ|unix.PROT_WRITE)
+		if err != nil {
+			return err
+		}
+		kept = true
+		if err := e.chains[s.Index].adopt(&chainTable{table, memory, s.Generation}); err != nil {
+			return err
+		}
+	}
+	return e.find("tables", s.Index)
+}

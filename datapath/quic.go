@@ -68,8 +68,8 @@ func (e *Edge) SetQUIC(index uint32, configs []quiclb.Config, backends []uint16)
 	before := e.quic[index]
 	e.quic[index] = quicTables{known, servers}
 	err := errors.Join(
-		replace(e.maps["quic_servers"], before.servers, servers),
-		replace(e.maps["quic_configs"], before.configs, known),
+		putAll(e.collection, "quic_servers", before.servers, servers),
+		putAll(e.collection, "quic_configs", before.configs, known),
 	)
 	if err != nil {
 		return fmt.Errorf("set QUIC of service %d: %w", index, err)

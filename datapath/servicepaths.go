@@ -41,6 +41,8 @@ func (e *Edge) SetPaths(index uint32, paths map[uint16][][]uint16) error {
 	switch {
 	case len(paths) == 0 && !had:
 		return nil
+	case e.found != nil:
+		return fmt.Errorf("%w: paths are not compared", ErrDiffers)
 	case len(paths) == 0:
 		if err := e.maps["paths"].Delete(index); err != nil &&
 			!errors.Is(err, ebpf.ErrKeyNotExist) {

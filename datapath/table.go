@@ -194,6 +194,9 @@ const tableBatch = 256
 
 // FillChains sets the chains of many services, of which each has none yet, many at once.
 func (e *Edge) FillChains(all []ServiceChains) error {
+	if e.found != nil {
+		return e.compareChains(all)
+	}
 	for some := range slices.Chunk(all, tableBatch) {
 		if err := e.fillChains(some); err != nil {
 			return fmt.Errorf("set chains of %d services: %w", len(some), err)
@@ -237,6 +240,9 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 	if buckets, known := e.buckets[index]; known && buckets != g.Buckets() {
 		return fmt.Errorf("set chains of service %d: a table of %d buckets for a service of %d",
 			index, g.Buckets(), buckets)
+	}
+	if e.found != nil {
+		return e.compareChains([]ServiceChains{{index, g}})
 	}
 	if e.chains[index] == nil {
 		e.chains[index] = &tablePair{}

@@ -35,6 +35,8 @@ type Role struct {
 	numbers  map[string]uint32
 	Hmac     srv6.HMACKey // the zero value: SRHs are not signed
 	former   *former      // what is known of former flows; nil: nothing
+	starts   bool         // an earlier agent's programs may be taken over
+	filled   bool         // they were, with tables that have all that is wanted
 }
 
 var _ role.Switchable[*Role] = (*Role)(nil)
@@ -231,7 +233,7 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 		return nil, nil
 	}
 	e.readAhead(n.Edge.Network)
-	next := &Role{Config: edgeConfig(n)}
+	next := &Role{Config: edgeConfig(n), starts: e.Node == nil}
 	if e.Runs != nil {
 		next.Config.Capacity = next.Config.Capacity.AtLeast(e.Runs.Config.Capacity)
 	}
@@ -254,6 +256,15 @@ func (e *Role) Load(dir string, running *Role) (err error) {
 	if running != nil {
 		e.Loaded = running.Loaded
 		return nil
+	}
+	if e.starts {
+		if e.Program, err = datapath.TakeOverEdge(dir, e.Config); err == nil {
+			err = role.TakesOver(e.Program, func() error { return e.Fill(nil) })
+		}
+		if err == nil {
+			e.filled = true
+			return nil
+		}
 	}
 	e.Program, err = datapath.OpenEdge(dir, e.Config)
 	return err
@@ -336,6 +347,9 @@ func (e *Role) service(endpoint config.Endpoint) *Service {
 
 // Fill brings the program's tables from the previous services (nil: they are empty) to those of e.
 func (e *Role) Fill(before *Role) error {
+	if before == nil && e.filled {
+		return nil
+	}
 	if err := e.fillHMAC(before); err != nil {
 		return err
 	}

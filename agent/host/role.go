@@ -31,6 +31,8 @@ type Role struct {
 	numbers  map[string]uint32
 	Hmac     []srv6.HMACKey
 	fresh    map[string]uint32 // services whose number had another owner or none
+	starts   bool              // an earlier agent's programs may be taken over
+	filled   bool              // they were, with tables that have all that is wanted
 }
 
 var _ role.Switchable[*Role] = (*Role)(nil)
@@ -125,7 +127,8 @@ func (h *Room) Build(n *config.Node) (*Role, error) {
 	if n.Host == nil {
 		return nil, nil
 	}
-	next := &Role{Config: h.hostConfig(n), Hmac: hmacKeys(n.Host.HMAC)}
+	next := &Role{Config: h.hostConfig(n), Hmac: hmacKeys(n.Host.HMAC),
+		starts: h.Node == nil}
 	if err := h.hostServices(next, n); err != nil {
 		return nil, err
 	}
@@ -137,6 +140,15 @@ func (h *Role) Load(dir string, running *Role) (err error) {
 	if running != nil {
 		h.Loaded = running.Loaded
 		return nil
+	}
+	if h.starts {
+		if h.Program, err = datapath.TakeOverHost(dir, h.Config); err == nil {
+			err = role.TakesOver(h.Program, func() error { return h.Fill(nil) })
+		}
+		if err == nil {
+			h.filled = true
+			return nil
+		}
 	}
 	h.Program, err = datapath.OpenHost(dir, h.Config)
 	return err
@@ -185,6 +197,9 @@ func (h *Role) service(endpoint config.Endpoint) *hostService {
 
 // Fill brings the program's tables from the previous services (nil: they are empty) to those of h.
 func (h *Role) Fill(before *Role) error {
+	if before == nil && h.filled {
+		return nil
+	}
 	if err := h.fillHMAC(before); err != nil {
 		return err
 	}

@@ -190,6 +190,26 @@ func (p *Prepared[R]) RollBack() error {
 	return nil
 }
 
+// TakenOver are programs of an earlier agent.
+type TakenOver interface {
+	Program
+	// Confirm ends the comparison of the tables with what is filled in.
+	Confirm() error
+}
+
+// TakesOver returns why programs that an earlier agent left can't run on, and releases them then:
+// their tables do not have exactly what fill wants. Nil: they can.
+func TakesOver(p TakenOver, fill func() error) error {
+	err := fill()
+	if err == nil {
+		err = p.Confirm()
+	}
+	if err != nil {
+		p.Close()
+	}
+	return err
+}
+
 // Discard releases what was prepared.
 func (p *Prepared[R]) Discard() {
 	var none R

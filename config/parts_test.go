@@ -38,7 +38,8 @@ func fileOf(services int, r *rand.Rand) string {
 // where they stand.
 var disturbances = []string{
 	"", "# - name: x", "    - name: more", "    - {name: more, vip: 2001:db8::9, port: 9}",
-	"   - name: less", "  services:", "edge:", "edge: {}", "  hopLimit: 7", "---", "...", "\t", "- x",
+	"   - name: less", "  services:", "edge:", "edge: {}", "  hopLimit: 7", "---", "...", "\t",
+	"- x",
 	"      table: exact", "        table: exact", "      table: >", "      name: &a x", "    - *a",
 	"      name: \"s", "      name: 's", "    - name: \"s", "\"", "'", "  ]", "    [",
 	"    {", "}",

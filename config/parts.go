@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"runtime"
 	"sync"
@@ -184,31 +185,49 @@ func readServices(items [][]byte, before *readParts, most readBounds) ([]Service
 			unknown = append(unknown, i)
 		}
 	}
-	var next, values atomic.Int64
-	var failed atomic.Bool
-	var reading sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		reading.Go(func() {
-			for !failed.Load() {
-				end := int(next.Add(partServices))
-				begin := min(end-partServices, len(unknown))
-				some := unknown[begin:min(end, len(unknown))]
-				if len(some) == 0 {
-					return
-				}
-				read, ok := readSome(items, some, services, most)
-				if !ok {
-					failed.Store(true)
-				}
-				values.Add(int64(read))
-			}
-		})
-	}
-	reading.Wait()
-	if failed.Load() {
+	var values atomic.Int64
+	err := inParts(unknown, func(some []int) error {
+		read, ok := readSome(items, some, services, most)
+		if values.Add(int64(read)); !ok {
+			return errUnusual
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, 0
 	}
 	return services, int(values.Load())
+}
+
+// errUnusual says that a file is to be read whole.
+var errUnusual = errors.New("the services can't be read in parts")
+
+// inParts does something with a part of the numbers at a time, on all processors, until all are
+// done or one fails.
+func inParts(numbers []int, do func(some []int) error) error {
+	var next atomic.Int64
+	var failure atomic.Pointer[error]
+	var doing sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (len(numbers)+partServices-1)/partServices) {
+		doing.Go(func() {
+			for failure.Load() == nil {
+				end := int(next.Add(partServices))
+				begin := min(end-partServices, len(numbers))
+				some := numbers[begin:min(end, len(numbers))]
+				if len(some) == 0 {
+					return
+				}
+				if err := do(some); err != nil {
+					failure.Store(&err)
+				}
+			}
+		})
+	}
+	doing.Wait()
+	if err := failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // readSome reads the items of some numbers into the services.

@@ -66,21 +66,33 @@ func aroundMark(text []byte) (before, after []byte, err error) {
 
 // writeServices writes all services, and keeps what it wrote in place of what was kept.
 func (w *Writer) writeServices(services []Service) ([]byte, error) {
+	written := make([]writtenService, len(services))
+	var unknown []int
+	for i := range services {
+		s, known := &services[i], false
+		if written[i], known = w.services[s.Name]; !known || !sharedBy(&written[i].service, s) &&
+			!equal(reflect.ValueOf(written[i].service), reflect.ValueOf(*s)) {
+			unknown = append(unknown, i)
+		}
+	}
+	err := inParts(unknown, func(some []int) error {
+		for _, i := range some {
+			lines, err := serviceLines(services[i])
+			if err != nil {
+				return err
+			}
+			written[i] = writtenService{services[i], lines}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	kept := make(map[string]writtenService, len(services))
 	var text bytes.Buffer
 	for i := range services {
-		s := &services[i]
-		written, known := w.services[s.Name]
-		if !known || !sharedBy(&written.service, s) &&
-			!equal(reflect.ValueOf(written.service), reflect.ValueOf(*s)) {
-			lines, err := serviceLines(*s)
-			if err != nil {
-				return nil, err
-			}
-			written = writtenService{*s, lines}
-		}
-		kept[s.Name] = written
-		text.Write(written.lines)
+		kept[services[i].Name] = written[i]
+		text.Write(written[i].lines)
 	}
 	w.services = kept
 	return text.Bytes(), nil

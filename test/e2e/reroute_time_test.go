@@ -32,6 +32,11 @@ const (
 	timedPause   = 30 * time.Millisecond // of a flow
 	timedPackets = 40                    // of a flow before its pause, a millisecond apart
 	timedTo      = "[2001:db8:b::1]:5002"
+	// timedThreads may run Go at a time, so that none waits for those that upload.
+	timedThreads = 8
+	// timedPriority is above that which agents and controller have by chrt(1), as they would be on
+	// machines of their own.
+	timedPriority = 90
 )
 
 // sighting is a frame of a UDP flow to timedTo, and when the kernel took it in.
@@ -175,7 +180,7 @@ func (s *timed) sendUntil(out net.Conn, c *sightings, port uint16, within time.D
 	go func() {
 		runtime.LockOSThread() // which ends with the goroutine
 		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr,
-			Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+			Policy: unix.SCHED_FIFO, Priority: timedPriority}, 0)
 		socket, also := out.(*net.UDPConn).SyscallConn()
 		err = errors.Join(err, also)
 		for err == nil && !over.Load() {
@@ -271,6 +276,8 @@ func lastPause(packets, reports []time.Time, decided time.Time) (end, report tim
 // flow's first packet on the other path, and of what that consists. The sink measures the pause,
 // and telemetry in packets tells of the queue. No time is asserted, but the order of the steps.
 func TestTimeToTheNewPath(t *testing.T) {
+	before := runtime.GOMAXPROCS(timedThreads)
+	defer runtime.GOMAXPROCS(before)
 	f := newFabric(t, timedGap, "threshold: 1, ratio: 0, noise: 0")
 	uploads, _, end := f.uploads(2)
 	for _, x := range uploads {

@@ -18,11 +18,13 @@ const (
 	mptcpFamily = "mptcp_pm"
 	mptcpGroup  = "mptcp_pm_events"
 
+	mptcpRemove         = 9
 	mptcpSubflowCreate  = 10
 	mptcpSubflowDestroy = 11
 
 	mptcpAttrAddress = 1
 	mptcpAttrToken   = 4
+	mptcpAttrLocalID = 5
 	mptcpAttrRemote  = 6
 
 	mptcpAddressFamily = 1
@@ -194,6 +196,20 @@ func DestroySubflow(token uint32, local, remote netip.AddrPort) error {
 }
 
 func changeSubflow(command byte, token uint32, local *nl.RtAttr, remote netip.AddrPort) error {
+	return changeMPTCP(command, token, local, mptcpAddress(mptcpAttrRemote, remote))
+}
+
+// ForgetLocalID frees the ID of a local end for another one, and tells the other end so: the kernel
+// keeps that of a subflow that ended by itself.
+func ForgetLocalID(token uint32, id uint8) error {
+	err := changeMPTCP(mptcpRemove, token, nl.NewRtAttr(mptcpAttrLocalID, []byte{id}))
+	if err != nil {
+		return fmt.Errorf("free ID %d of an MPTCP connection: %w", id, err)
+	}
+	return nil
+}
+
+func changeMPTCP(command byte, token uint32, attributes ...*nl.RtAttr) error {
 	family, err := netlink.GenlFamilyGet(mptcpFamily)
 	if err != nil {
 		return err
@@ -201,8 +217,9 @@ func changeSubflow(command byte, token uint32, local *nl.RtAttr, remote netip.Ad
 	request := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_ACK)
 	request.AddRawData([]byte{command, genericVersion, 0, 0})
 	request.AddRawData(nl.NewRtAttr(mptcpAttrToken, nl.Uint32Attr(token)).Serialize())
-	request.AddRawData(local.Serialize())
-	request.AddRawData(mptcpAddress(mptcpAttrRemote, remote).Serialize())
+	for _, a := range attributes {
+		request.AddRawData(a.Serialize())
+	}
 	_, err = request.Execute(unix.NETLINK_GENERIC, 0)
 	return err
 }

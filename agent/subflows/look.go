@@ -47,7 +47,9 @@ func (m *Manager) Look(sockets map[linux.TCPEnds]linux.TCPProgress, whole bool) 
 func isOwn(s socket) bool { return s.MPTCP.First || s.isOpened() }
 
 // isOpened reports whether a subflow was opened here, now or before a restart.
-func (s socket) isOpened() bool { return s.MPTCP.Joined && s.MPTCP.ID >= firstID }
+func (s socket) isOpened() bool {
+	return s.MPTCP.Joined && s.MPTCP.ID >= firstID && s.MPTCP.ID < firstID+SlotsMax
+}
 
 // look takes what the sockets of the connection say, in the order of their IDs.
 func (c *connection) look(token uint32, list []socket, whole bool) {
@@ -91,16 +93,13 @@ func (c *connection) look(token uint32, list []socket, whole bool) {
 func (c *connection) adopt(s socket) *slot {
 	number := c.pathOf(s.TCPEnds)
 	if c.rule.Scheduled > 0 && s.isOpened() {
-		number = int(s.MPTCP.ID) % SlotsMax
+		number = int(s.MPTCP.ID) - firstID
 	}
 	if number < 0 || number >= len(c.slots) || c.slots[number].port != 0 {
 		return nil
 	}
 	own := &c.slots[number]
 	own.port, own.ours = s.Local.Port(), s.isOpened()
-	if own.ours {
-		own.id = s.MPTCP.ID
-	}
 	return own
 }
 

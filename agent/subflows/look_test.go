@@ -27,7 +27,7 @@ func opened(t *testing.T, m *Manager) []Subflow {
 }
 
 // A manager that starts finds the connections of one before by their sockets: it opens what lacks
-// alone, under an ID that was not used, and ends what is stalled.
+// alone, and ends what is stalled.
 func TestConnectionsAreFoundAgain(t *testing.T) {
 	before, _ := newManager(t, 1000)
 	before.after = 0
@@ -61,17 +61,8 @@ func TestConnectionsAreFoundAgain(t *testing.T) {
 	if digit, _, _ := codec.Digit(packetOf(again[0]), 0); digit != list[2].Path[0] {
 		t.Errorf("the port of path %v takes %d", list[2].Path, digit)
 	}
-	ids := map[uint8]bool{}
-	for range idTries {
-		ids[again[0].ID] = true
-		if again[0] = again[0].Another(); slices.ContainsFunc(there, func(s Subflow) bool {
-			return s.ID == again[0].ID
-		}) {
-			t.Errorf("ID %d is in use", again[0].ID)
-		}
-	}
-	if len(ids) != idTries {
-		t.Errorf("the IDs that are tried are %v", ids)
+	if again[0].ID != list[2].ID {
+		t.Errorf("the ID is %d, that of the slot %d", again[0].ID, list[2].ID)
 	}
 	if got := m.Connections(); len(got) != 1 || got[0].State != Managed || got[0].Rule != "all" {
 		t.Errorf("connections are %+v", got)
@@ -98,7 +89,7 @@ func TestStrangersAreNotTaken(t *testing.T) {
 	if len(m.Open()) > 0 || len(m.Surplus()) > 0 {
 		t.Errorf("subflows of another path manager are taken: %+v, %+v", m.Open(), m.Surplus())
 	}
-	m.Leave(9)
+	m.Refused(9)
 	if m.Look(own, false); !m.IsLeft(9) || m.Connections()[0].State != Left {
 		t.Errorf("the connection is not left: %+v", m.Connections())
 	}

@@ -57,6 +57,7 @@ type connection struct {
 	surplus  []Subflow          // that were opened here, and none wants
 	acked    uint64             // octets, over all subflows
 	first    *linux.TCPProgress // nil: it was not there when sockets were looked at
+	mine     bool               // a subflow was opened here
 	left     bool               // another path manager's
 }
 
@@ -89,17 +90,9 @@ func (s Subflow) Name() string {
 	return fmt.Sprintf("mptcp %s %08x %d", s.Local.Addr(), s.Token, s.number)
 }
 
-// IDs of subflows that are opened here say their slot, so that who starts again knows it: the
-// kernel's own path managers and others count from 1.
-const (
-	idsPerSlot = 256 / SlotsMax
-	firstID    = SlotsMax
-)
-
-// nextID is another ID of the slot.
-func nextID(id uint8, number int) uint8 {
-	return uint8((int(id)/SlotsMax%(idsPerSlot-1)+1)*SlotsMax + number)
-}
+// firstID is the ID of the subflow of the first slot; each slot has one, so that a manager that
+// starts knows the slots of subflows: the kernel's own path managers and others count from 1.
+const firstID = SlotsMax
 
 // New makes a manager: connections get subflows of the first rule that they match, once the other
 // end has acknowledged so many bytes. The seed is chance.
@@ -274,10 +267,9 @@ func (m *Manager) Due(now time.Time) (list []Subflow, err error) {
 
 // subflow gives a path a source port that the connection does not use.
 func (m *Manager) subflow(token uint32, c *connection, number int) (s Subflow, err error) {
-	own := &c.slots[number]
-	own.id = nextID(own.id, number)
-	s = Subflow{Token: token, Local: netip.AddrPortFrom(c.ends.Local.Addr(), 0), ID: own.id,
-		Remote: c.ends.Remote, Backup: own.backup, number: number}
+	s = Subflow{Token: token, Local: netip.AddrPortFrom(c.ends.Local.Addr(), 0),
+		ID: uint8(firstID + number), Remote: c.ends.Remote, Backup: c.slots[number].backup,
+		number: number}
 	if c.rule.Scheduled > 0 {
 		return s, nil
 	}
@@ -301,15 +293,9 @@ func (m *Manager) subflow(token uint32, c *connection, number int) (s Subflow, e
 func (m *Manager) Opened(s Subflow) {
 	if c := m.known[s.Token]; c != nil {
 		own := &c.slots[s.number]
-		own.port, own.id, own.ours, own.established = s.Local.Port(), s.ID, true, false
+		own.port, own.ours, own.established, c.mine = s.Local.Port(), true, false, true
 		own.tries = min(own.tries+1, 16)
 	}
-}
-
-// Another is the subflow with another ID: the kernel keeps that of one that ended by itself.
-func (s Subflow) Another() Subflow {
-	s.ID = nextID(s.ID, s.number)
-	return s
 }
 
 // Open lists the subflows that were opened and have not ended.
@@ -332,8 +318,9 @@ func (c *connection) open(token uint32) (list []Subflow) {
 // opened is the subflow of a slot.
 func (c *connection) opened(token uint32, number int) Subflow {
 	own := c.slots[number]
-	s := Subflow{Token: token, ID: own.id, Remote: c.ends.Remote, Backup: own.backup,
-		Local: netip.AddrPortFrom(c.ends.Local.Addr(), own.port), number: number}
+	s := Subflow{Token: token, ID: uint8(firstID + number), Remote: c.ends.Remote,
+		Backup: own.backup,
+		Local:  netip.AddrPortFrom(c.ends.Local.Addr(), own.port), number: number}
 	if c.rule.Scheduled == 0 {
 		s.Path = c.rule.paths[number]
 	}
@@ -347,9 +334,10 @@ func (m *Manager) Gone() []string {
 	return gone
 }
 
-// Leave leaves a connection alone: it is another path manager's.
-func (m *Manager) Leave(token uint32) {
-	if c := m.known[token]; c != nil {
+// Refused says that the kernel takes a connection for another path manager's: it is left alone, if
+// no subflow was opened here.
+func (m *Manager) Refused(token uint32) {
+	if c := m.known[token]; c != nil && !c.mine {
 		c.left = true
 		for i := range c.slots {
 			c.slots[i].clear()

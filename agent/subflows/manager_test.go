@@ -214,9 +214,15 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 	m.Hear(established(2, false))
 	list := due(t, m, 0)
-	m.Leave(list[0].Token)
+	m.Refused(list[0].Token)
 	if list := due(t, m, 0, Pause); len(list) > 0 || m.Waiting() {
 		t.Errorf("a connection of another path manager gets %+v", list)
+	}
+	m.Hear(established(3, false))
+	list = due(t, m, 0, 2*Pause)
+	m.Opened(list[0])
+	if m.Refused(3); m.IsLeft(3) {
+		t.Error("a connection with a subflow that was opened here is left alone")
 	}
 }
 

@@ -260,7 +260,7 @@ func (r *Runner) end(list []Subflow, counter *atomic.Uint64, why string) {
 		case err == nil:
 			counter.Add(1)
 		case errors.Is(err, syscall.EINVAL): // of another path manager
-			r.manager.Leave(s.Token)
+			r.manager.Refused(s.Token)
 		default:
 			r.log.Note(err.Error())
 		}
@@ -279,31 +279,25 @@ func (r *Runner) schedule(ctx context.Context, due []Subflow, gone []string) []S
 	return append(slices.DeleteFunc(due, func(s Subflow) bool { return !fixed(s) }), found...)
 }
 
-// Tries of a subflow, each with another ID, before a connection is taken for another path
-// manager's: after a restart, IDs of subflows that ended by themselves are not known.
-const idTries = 3
-
 func (r *Runner) open(s Subflow) {
-	var err error
-	for range idTries {
-		if r.manager.IsLeft(s.Token) {
-			return
-		}
-		err = linux.CreateSubflow(s.Token, s.ID, s.Local, s.Remote, s.Backup)
-		if !errors.Is(err, syscall.EINVAL) {
-			break
-		}
-		s = s.Another()
+	if r.manager.IsLeft(s.Token) {
+		return
 	}
-	switch {
-	case err == nil:
+	err := linux.CreateSubflow(s.Token, s.ID, s.Local, s.Remote, s.Backup)
+	if errors.Is(err, syscall.EINVAL) && linux.ForgetLocalID(s.Token, s.ID) == nil {
+		err = linux.CreateSubflow(s.Token, s.ID, s.Local, s.Remote, s.Backup)
+	}
+	if err == nil {
 		r.manager.Opened(s)
 		r.counted.opened.Add(1)
 		r.log.Note("subflow from " + s.Local.String() + " to " + s.Remote.String() +
 			" takes path " + r.route(s))
-	case errors.Is(err, syscall.EINVAL): // of another path manager
-		r.manager.Leave(s.Token)
-	default:
+		return
+	}
+	if errors.Is(err, syscall.EINVAL) {
+		r.manager.Refused(s.Token)
+	}
+	if !r.manager.IsLeft(s.Token) {
 		r.counted.failed.Add(1)
 		r.log.Note("path " + r.route(s) + ": " + err.Error())
 	}

@@ -229,7 +229,7 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err := a.prepareMachine(file); err != nil {
 		return err
 	}
-	if err := a.Store.TrustPins(a.Dir); err != nil {
+	if err := a.Store.TrustPins(a.Dir, node.Domain.Block); err != nil {
 		a.Log.Warn("numbers of services are those on the disk alone", "error", err)
 	}
 	a.metrics = metrics.New(a.options.Version, a.Updates, a,

@@ -208,7 +208,7 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	c := role.NewCore(t.Context(), "test", slog.New(slog.DiscardHandler))
 	c.Node, c.Dir = &config.Node{}, filepath.Join(t.TempDir(), "none")
 	c.Store = &state.Store{Kept: state.Kept{EdgeServices: map[string]uint32{},
-		HostServices: map[string]uint32{}, SIDs: map[string]uint16{}, Epoch: &epoch}}
+		HostServices: map[string]uint32{}, Epoch: &epoch}}
 	found := &role.Discoveries{Core: c, Learned: map[config.Endpoint][]config.Backend{}}
 	for _, s := range n.Edge.Services {
 		found.Learned[s.Endpoint] = []config.Backend{{

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"sextant/datapath"
-	"sextant/packet/srv6"
 )
 
 // outside is an edge whose backends have SIDs outside of the block, in the order of these numbers.
@@ -25,15 +24,16 @@ func outside(backends ...int) string {
 }
 
 // sidChains are the chains of the edge's first service, by SIDs.
-func (m *machine) sidChains() (list [][]netip.Addr) {
+func (m *machine) sidChains() (list [][]netip.Addr) { return m.sidChainsOf(1) }
+
+func (m *machine) sidChainsOf(service uint32) (list [][]netip.Addr) {
 	m.t.Helper()
-	const first = uint16(srv6.MaxGlobalCSID) + 1
-	sids, err := datapath.PinnedSIDs(filepath.Join(m.pins, "edge"), first)
+	sids, err := datapath.PinnedSIDs(filepath.Join(m.pins, "edge"))
 	must(m.t, err)
-	for _, c := range m.chains() {
+	for _, c := range m.chainsOf(service) {
 		var chain []netip.Addr
 		for _, id := range c.IDs[:c.Length] {
-			chain = append(chain, sids[id-first])
+			chain = append(chain, sids[id])
 		}
 		list = append(list, chain)
 	}
@@ -61,10 +61,62 @@ func TestEdgesAgreeOnSIDsOutsideTheBlock(t *testing.T) {
 	}
 }
 
-// An edge has 8,192 ids for SIDs outside of the block; those of backends that are gone are given to
-// others, and chains name none but the backends of now.
+// More SIDs outside of the block than there are ids which no compressed SID can have: the chains of
+// each service name its backends, also after the agent has started again, and an edge beside it
+// that met them in another order offers connections to the same ones.
+func TestMoreSIDsThanLocalIDs(t *testing.T) {
+	const of, services = 3000, 3
+	text := func(order func(service int) int) string {
+		var list strings.Builder
+		for i := range services {
+			s := order(i)
+			fmt.Fprintf(&list, "    - name: s%d\n      vip: 2001:db8:80::a%d\n      port: 80\n"+
+				"      returnHold: 0s\n      backends:\n", s, s)
+			for b := range of {
+				n := s*of + b + 1
+				fmt.Fprintf(&list, "        - {name: web%d, sid: \"fd00:c0de:%x::80\"}\n", n, n)
+			}
+		}
+		head, _, _ := strings.Cut(outside(1), "    - name: web\n")
+		return head + list.String()
+	}
+	forwards, backwards := func(i int) int { return i }, func(i int) int { return services - 1 - i }
+	m, other := newMachine(t), newMachine(t)
+	a := m.start(text(forwards))
+	var before [services][][]netip.Addr
+	for i := range services {
+		before[i] = m.sidChainsOf(uint32(i + 1))
+		if len(before[i]) == 0 {
+			t.Fatalf("service %d has no chains", i)
+		}
+		for bucket, chain := range before[i] {
+			for _, sid := range chain {
+				if n := int(sid.As16()[4])<<8 | int(sid.As16()[5]); (n-1)/of != i {
+					t.Fatalf("service %d, bucket %d: %v is of another", i, bucket, sid)
+				}
+			}
+		}
+	}
+	a.stop()
+	defer m.start(text(forwards)).stop()
+	defer other.start(text(backwards)).stop()
+	for i := range services {
+		if !slices.EqualFunc(m.sidChainsOf(uint32(i+1)), before[i], slices.Equal) {
+			t.Errorf("service %d has other chains after the agent has started again", i)
+		}
+		beside := other.sidChainsOf(uint32(services - i))
+		for bucket, chain := range before[i] {
+			if !slices.Equal(beside[bucket][:2], chain[:2]) { // the candidates
+				t.Fatalf("service %d, bucket %d: %v, at another edge %v", i, bucket, chain,
+					beside[bucket])
+			}
+		}
+	}
+}
+
+// Ids of backends that are gone are given to others, and chains name none but the backends of now.
 func TestSIDsComeAndGo(t *testing.T) {
-	const at, rounds = 3000, 5
+	const at, rounds = 3000, 3
 	backends := func(round int) (list []int) {
 		for i := range at {
 			list = append(list, round*at+i+1)

@@ -2,14 +2,11 @@ package agent
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -167,76 +164,6 @@ func TestNumberServices(t *testing.T) {
 	}
 }
 
-func TestNumberSID(t *testing.T) {
-	file, err := parseNode(storedNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]uint16{}
-	var ids []uint16
-	for _, text := range []string{"fcbb:bb00:7::", "2001:db8::1", "2001:db8::2", "2001:db8::1"} {
-		sid, err := config.ParseSID(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := state.NumberSID(known, file.Domain.Block, sid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	if want := []uint16{7, 0xe000, 0xe001, 0xe000}; !slices.Equal(ids, want) {
-		t.Errorf("ids %#x, want %#x", ids, want)
-	}
-	for i := range 8192 - 2 {
-		if _, err := state.NumberSID(known, file.Domain.Block, netip.AddrFrom16(
-			[16]byte{0xfd, 14: byte(i >> 8), 15: byte(i)})); err != nil {
-			t.Fatalf("SID %d: %v", i+3, err)
-		}
-	}
-	_, err = state.NumberSID(known, file.Domain.Block, netip.MustParseAddr("2001:db8::3"))
-	if !errors.Is(err, config.ErrConflict) {
-		t.Errorf("SID 8193: %v, want a conflict, which is of that service alone", err)
-	}
-}
-
-// SIDs of pods come and go; those that are used keep their ids.
-func TestPruneSIDs(t *testing.T) {
-	file, err := parseNode(storedNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, used := map[string]uint16{}, map[netip.Addr]bool{}
-	sidOf := func(i int) netip.Addr {
-		return netip.AddrFrom16([16]byte{0xfd, 14: byte(i >> 8), 15: byte(i)})
-	}
-	const lasting, all = 100, 30_000
-	for i := range all {
-		state.PruneSIDs(known, 1, func() map[netip.Addr]bool { return used })
-		id, err := state.NumberSID(known, file.Domain.Block, sidOf(i))
-		if err != nil {
-			t.Fatalf("SID %d: %v", i+1, err)
-		}
-		if i < lasting {
-			if used[sidOf(i)] = true; id != 0xe000+uint16(i) {
-				t.Fatalf("SID %d has id %#x", i+1, id)
-			}
-		}
-	}
-	owners := map[uint16]string{}
-	for sid, id := range known {
-		if other, taken := owners[id]; taken {
-			t.Errorf("%s and %s have id %#x", sid, other, id)
-		}
-		owners[id] = sid
-	}
-	for i := range lasting {
-		if id := known[sidOf(i).String()]; id != 0xe000+uint16(i) {
-			t.Errorf("SID %d has id %#x now", i+1, id)
-		}
-	}
-}
-
 // Whatever lies in the state directory is refused, or has numbers that fit the kernel's tables, one
 // for each.
 func FuzzKeptNumbers(f *testing.F) {
@@ -259,12 +186,12 @@ func FuzzKeptNumbers(f *testing.F) {
 			}
 		}
 		distinct := map[uint16]bool{}
-		for _, id := range k.SIDs {
-			if distinct[id] = true; id < 0xe000 {
-				t.Errorf("%q has the id %#x", text, id)
+		for sid, id := range k.SIDs.All() {
+			if distinct[id] = true; id == 0 || k.SIDs.Of(id) != sid {
+				t.Errorf("%q has the id %#x, which is of %s", text, id, k.SIDs.Of(id))
 			}
 		}
-		if len(distinct) != len(k.SIDs) {
+		if len(distinct) != k.SIDs.Len() {
 			t.Errorf("%q has an id twice", text)
 		}
 	})

@@ -43,24 +43,25 @@ func (k serviceKey) service() ServiceKey {
 	return ServiceKey{VIP: vip, Port: fromBigEndian(k.Port), Protocol: k.Protocol}
 }
 
-// PinnedSIDs reads the SIDs that an earlier agent left in dir, from the id first on, up to the
-// first id that has none.
-func PinnedSIDs(dir string, first uint16) ([]netip.Addr, error) {
+// PinnedSIDs reads the SIDs that an earlier agent left in dir, by their ids; none if it left
+// nothing.
+func PinnedSIDs(dir string) (map[uint16]netip.Addr, error) {
 	table, err := openPinned(dir, "sids")
 	if table == nil {
 		return nil, err
 	}
 	defer table.Close()
-	var sids []netip.Addr
-	for id := uint32(first); id < table.MaxEntries(); id++ {
-		var sid address
-		if err := table.Lookup(id, &sid); err != nil {
-			return nil, fmt.Errorf("read pinned SID %#x in %s: %w", id, dir, err)
+	ids := make([]uint32, table.MaxEntries())
+	all := make([]address, table.MaxEntries())
+	n, err := table.BatchLookup(new(ebpf.MapBatchCursor), ids, all, nil)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // the end of the table
+		return nil, fmt.Errorf("read pinned SIDs in %s: %w", dir, err)
+	}
+	sids := map[uint16]netip.Addr{}
+	for i, id := range ids[:n] {
+		if all[i] != (address{}) {
+			sids[uint16(id)] = netip.AddrFrom16(all[i])
 		}
-		if sid == (address{}) {
-			break
-		}
-		sids = append(sids, netip.AddrFrom16(sid))
 	}
 	return sids, nil
 }

@@ -70,6 +70,7 @@ type unread struct {
 type archiveTask struct {
 	secret      flow.Secret
 	generations map[config.Endpoint]*pool.Generation
+	own         func(id uint16) bool // ids that no other node knows; nil: none
 }
 
 // openArchivist begins to write if the node file names an etcd. Whether it answers is found out
@@ -101,7 +102,8 @@ func (k *archivist) close() {
 }
 
 // write takes what journal.write takes. What waits already is replaced by what is newer.
-func (k *archivist) write(secret flow.Secret, generations map[config.Endpoint]*pool.Generation) {
+func (k *archivist) write(secret flow.Secret, generations map[config.Endpoint]*pool.Generation,
+	own func(id uint16) bool) {
 	if k == nil {
 		return
 	}
@@ -111,7 +113,7 @@ func (k *archivist) write(secret flow.Secret, generations map[config.Endpoint]*p
 		generations = waiting.generations
 	default:
 	}
-	k.waiting <- archiveTask{secret, generations}
+	k.waiting <- archiveTask{secret, generations, own}
 }
 
 // run writes at most once in a pause; after a failure it waits longer each time. While there is
@@ -130,7 +132,7 @@ func (k *archivist) run() {
 		case more, open = <-k.waiting:
 			maps.Copy(task.generations, more.generations)
 			if open {
-				task.secret = more.secret
+				task.secret, task.own = more.secret, more.own
 				continue
 			}
 			if len(task.generations) == 0 || k.warning() != "" {
@@ -172,7 +174,8 @@ func (k *archivist) work(task archiveTask) error {
 				return k.archive.Delete(ctx, e.String(), k.node)
 			}
 			record := signing.Record{
-				Endpoint: e.String(), Node: k.node, At: time.Now(), Chains: g.Record(),
+				Endpoint: e.String(), Node: k.node, At: time.Now(),
+				Chains: g.RecordWithout(task.own),
 			}
 			return k.archive.Put(ctx, e.String(), k.node, record.Seal(task.secret))
 		})

@@ -85,7 +85,7 @@ func (e *Room) chains(
 func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error) {
 	members, sites := make([]pool.Backend, len(s.Backends)), s.Sites()
 	for i, b := range s.Backends {
-		id, err := state.NumberSID(e.Store.Kept.SIDs, n.Domain.Block, b.SID)
+		id, err := e.Store.Kept.SIDs.Number(n.Domain.Block, b.SID)
 		if err != nil {
 			return nil, err
 		}
@@ -94,19 +94,21 @@ func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error
 			return nil, err
 		}
 		site, _ := slices.BinarySearch(sites, b.Site)
-		members[i] = pool.Backend{ID: id, Key: state.KeyOfSID(id, b.SID), Weight: uint32(b.Weight),
-			State: is, Site: uint16(site)}
+		members[i] = pool.Backend{ID: id, Key: state.KeyOf(n.Domain.Block, b.SID),
+			Weight: uint32(b.Weight), State: is, Site: uint16(site)}
 	}
 	return members, nil
 }
 
 // makeRoom forgets ids that nothing uses, if there might be none for the backends of services.
-func (e *Room) makeRoom(services ...*Service) {
-	backends := 0
+func (e *Room) makeRoom(n *config.Node, services ...*Service) {
+	var wanted []netip.Addr
 	for _, s := range services {
-		backends += len(s.Backends)
+		for _, b := range s.Backends {
+			wanted = append(wanted, b.SID)
+		}
 	}
-	state.PruneSIDs(e.Store.Kept.SIDs, backends, func() map[netip.Addr]bool {
+	e.Store.Kept.SIDs.Prune(n.Domain.Block, wanted, func() map[netip.Addr]bool {
 		used := map[netip.Addr]bool{}
 		for _, s := range services {
 			s.addSIDs(used)
@@ -223,7 +225,7 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 		}
 	}()
 	service := e.Found.WithLearned(configured)
-	e.makeRoom(&Service{Service: service})
+	e.makeRoom(e.Node, &Service{Service: service})
 	members, err := e.members(&service, e.Node)
 	if err != nil {
 		return err

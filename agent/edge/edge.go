@@ -314,7 +314,7 @@ func (e *Room) edgeServices(next *Role, n *config.Node, pinned *datapath.PinnedT
 		}
 		changed = append(changed, &next.Services[i])
 	}
-	e.makeRoom(changed...)
+	e.makeRoom(n, changed...)
 	for some := range slices.Chunk(changed, generationsAtOnce) {
 		if err := e.someChains(some, n, pinned); err != nil {
 			return err

@@ -11,7 +11,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/role"
-	"sextant/agent/state"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/lb/pool"
@@ -234,7 +233,7 @@ func (e *Room) translation(
 	}
 	ids := map[uint16]uint16{}
 	for _, b := range old.Backends {
-		id, err := state.NumberSID(e.Store.Kept.SIDs, before.Domain.Block, b.SID)
+		id, err := e.Store.Kept.SIDs.Number(before.Domain.Block, b.SID)
 		if err != nil {
 			return nil, err
 		}

@@ -187,7 +187,7 @@ func (x *exchange) noteChains() {
 		}
 	}
 	if len(changed) > 0 {
-		x.etcd.write(signingSecret(x.Node), maps.Clone(changed))
+		x.etcd.write(signingSecret(x.Node), maps.Clone(changed), x.Store.Kept.SIDs.Own())
 		x.Journal.write(changed)
 	}
 	x.noted = now

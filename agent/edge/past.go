@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"sextant/agent/state"
 	"sextant/config"
 	"sextant/lb/pool"
 	"sextant/packet/srv6"
@@ -37,7 +36,7 @@ func (x *exchange) ignore(e config.Endpoint, chains []pool.Chain, known func(id 
 func (x *exchange) knownAbroad(members []pool.Backend) func(id uint16) bool {
 	waits := !x.found.Startup.Settled
 	return func(id uint16) bool {
-		return srv6.CSID(id).Global() && (waits ||
+		return srv6.CSID(id).Global() && !x.Store.Kept.SIDs.Of(id).IsValid() && (waits ||
 			slices.ContainsFunc(members, func(b pool.Backend) bool { return b.ID == id }))
 	}
 }
@@ -71,7 +70,7 @@ func (x *exchange) chainsFromBefore(
 	}
 	if own.chains != nil {
 		x.ignore(s.Endpoint, own.chains,
-			func(id uint16) bool { return state.SIDOf(x.Store.Kept.SIDs, n, id).IsValid() })
+			func(id uint16) bool { return x.Store.Kept.SIDs.Behind(n.Domain.Block, id).IsValid() })
 		own.chains = pool.Rebucket(own.chains, buckets)
 		past = append([]told{own}, past...)
 	}

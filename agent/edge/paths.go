@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"sextant/agent/api"
-	"sextant/agent/state"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/datapath/model"
@@ -48,7 +47,7 @@ func (e *Room) pathsOf(s *config.Service, w *serviceWay, members []pool.Backend,
 		for _, list := range lists {
 			ids := make([]uint16, len(list))
 			for j, sid := range list {
-				id, err := state.NumberSID(e.Store.Kept.SIDs, n.Domain.Block, sid)
+				id, err := e.Store.Kept.SIDs.Number(n.Domain.Block, sid)
 				if err != nil {
 					return p, err
 				}

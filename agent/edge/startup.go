@@ -54,8 +54,8 @@ func (e *Room) withRemembered(
 	others := e.remembered(n, chains, members)
 	for id, sid := range others {
 		members = append(members[:len(members):len(members)],
-			pool.Backend{ID: id, Key: state.KeyOfSID(id, sid), Weight: config.DefaultWeight,
-				State: pool.Draining})
+			pool.Backend{ID: id, Key: state.KeyOf(n.Domain.Block, sid),
+				Weight: config.DefaultWeight, State: pool.Draining})
 	}
 	if s.pastSIDs == nil {
 		s.pastSIDs = others
@@ -78,7 +78,7 @@ func (e *Room) remembered(n *config.Node, chains []pool.Chain,
 				continue
 			}
 			known[id] = true
-			if sid := state.SIDOf(e.Store.Kept.SIDs, n, id); sid.IsValid() {
+			if sid := e.Store.Kept.SIDs.Behind(n.Domain.Block, id); sid.IsValid() {
 				others[id] = sid
 			}
 		}

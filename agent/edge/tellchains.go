@@ -47,8 +47,10 @@ func (x *exchange) tellChains(
 	question signing.Request, secret flow.Secret,
 ) {
 	var generation *pool.Generation
-	if err := x.Do(r.Context(),
-		func() { generation = x.generation(question.Subject) }); err != nil {
+	var own func(id uint16) bool
+	if err := x.Do(r.Context(), func() {
+		generation, own = x.generation(question.Subject), x.Store.Kept.SIDs.Own()
+	}); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
@@ -58,7 +60,7 @@ func (x *exchange) tellChains(
 		return
 	}
 	answer, release, err := shared.Take(generation, func(h http.Header, out io.Writer) error {
-		record := generation.Record()
+		record := generation.RecordWithout(own)
 		h.Set("Content-Type", "application/octet-stream")
 		h.Set(peer.DigestHeader, signing.DigestOf(record).String())
 		_, err := out.Write(record)

@@ -24,7 +24,7 @@ type Kept struct {
 	// none of their own.
 	EdgeServices map[string]uint32 `json:"edgeServices"`
 	HostServices map[string]uint32 `json:"hostServices"`
-	SIDs         map[string]uint16 `json:"sids"`
+	SIDs         SIDs              `json:"sids"`
 	// Learned are the backends that BGP told of, who hold until it can tell again.
 	Learned []discovery.Member `json:"learned,omitempty"`
 	// Failing are the backends whose health checks failed last.
@@ -57,7 +57,7 @@ type Kept struct {
 // Clone copies the numbers of services and SIDs, which a change may give.
 func (k Kept) Clone() Kept {
 	k.EdgeServices, k.HostServices, k.SIDs = maps.Clone(k.EdgeServices), maps.Clone(k.HostServices),
-		maps.Clone(k.SIDs)
+		k.SIDs.Clone()
 	return k
 }
 

@@ -3,14 +3,10 @@ package state
 import (
 	"fmt"
 	"iter"
-	"maps"
-	"net/netip"
 	"path/filepath"
-	"slices"
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/lb/consistenthash"
 	"sextant/packet/srv6"
 )
 
@@ -77,7 +73,7 @@ func Adopt(known, numbers map[string]uint32) {
 
 // TrustPins takes the numbers of what runs from the kernel: they count where the disk has others,
 // or none.
-func (s *Store) TrustPins(dir string) error {
+func (s *Store) TrustPins(dir string, block srv6.Block) error {
 	for role, known := range map[string]map[string]uint32{
 		"edge": s.Kept.EdgeServices, "host": s.Kept.HostServices,
 	} {
@@ -91,15 +87,14 @@ func (s *Store) TrustPins(dir string) error {
 		}
 		Adopt(known, numbers)
 	}
-	first := uint16(srv6.MaxGlobalCSID) + 1
-	sids, err := datapath.PinnedSIDs(filepath.Join(dir, "edge"), first)
+	sids, err := datapath.PinnedSIDs(filepath.Join(dir, "edge"))
 	if err != nil {
 		return err
 	}
-	for i, sid := range sids {
-		id := first + uint16(i)
-		maps.DeleteFunc(s.Kept.SIDs, func(_ string, other uint16) bool { return other == id })
-		s.Kept.SIDs[sid.String()] = id
+	for id, sid := range sids {
+		if own, ok := compressed(block, sid); !ok || own != id {
+			s.Kept.SIDs.set(sid, id)
+		}
 	}
 	return nil
 }
@@ -121,70 +116,4 @@ func endpointOf(key datapath.ServiceKey) config.Endpoint {
 		}
 	}
 	return e
-}
-
-// localIDs is how many ids are behind the global ones: 0xe000 to 0xffff.
-const localIDs = 8192
-
-// NumberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one
-// that stands for a SID of another form.
-func NumberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint16, error) {
-	if ids, err := block.CSIDs(sid); err == nil && len(ids) == 1 && ids[0] <= srv6.MaxGlobalCSID {
-		return uint16(ids[0]), nil
-	}
-	if id, ok := known[sid.String()]; ok {
-		return id, nil
-	}
-	const first = uint16(srv6.MaxGlobalCSID) + 1
-	var taken [localIDs]bool
-	for _, id := range known {
-		taken[id-first] = true
-	}
-	if free := slices.Index(taken[:], false); free >= 0 {
-		known[sid.String()] = first + uint16(free)
-		return known[sid.String()], nil
-	}
-	return 0, &config.Problem{Kind: config.ErrConflict,
-		Text: fmt.Sprintf("%s is one of more than %d SIDs outside of the block %s at a time", sid,
-			localIDs, block.Prefix()), Mend: "give some backends SIDs behind it"}
-}
-
-// KeyOfSID is what all nodes know the backend by that has an id here: 0 stands for the id itself,
-// if it is the compressed SID. Local ids differ between nodes.
-func KeyOfSID(id uint16, sid netip.Addr) uint64 {
-	if srv6.CSID(id).Global() {
-		return 0
-	}
-	return consistenthash.KeyOf(sid.As16())
-}
-
-// PruneSIDs forgets the local ids of SIDs that are not used any more, if so many more might not be
-// numbered: SIDs of pods come and go for as long as a node runs.
-func PruneSIDs(known map[string]uint16, more int, used func() map[netip.Addr]bool) {
-	if len(known)+more <= localIDs {
-		return
-	}
-	keep := used()
-	maps.DeleteFunc(known, func(text string, _ uint16) bool {
-		sid, err := netip.ParseAddr(text)
-		return err != nil || !keep[sid]
-	})
-}
-
-// SIDOf is the SID behind an id, as NumberSID gave it; the zero value: none is known.
-func SIDOf(numbers map[string]uint16, n *config.Node, id uint16) netip.Addr {
-	if id <= uint16(srv6.MaxGlobalCSID) {
-		sid, err := n.Domain.Block.Carrier(srv6.CSID(id))
-		if err != nil {
-			return netip.Addr{}
-		}
-		return sid
-	}
-	for text, known := range numbers {
-		if known == id {
-			sid, _ := netip.ParseAddr(text) // the zero value if the file was tampered with
-			return sid
-		}
-	}
-	return netip.Addr{}
 }

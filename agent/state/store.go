@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/packet/flow"
-	"sextant/packet/srv6"
 )
 
 // Store keeps on disk what a restart must find again: the configuration with the changes made at
@@ -70,9 +68,6 @@ func Open(dir, node string, log *slog.Logger) (*Store, error) {
 			*m = map[string]uint32{}
 		}
 	}
-	if s.Kept.SIDs == nil {
-		s.Kept.SIDs = map[string]uint16{}
-	}
 	return s, nil
 }
 
@@ -107,15 +102,6 @@ func ParseKept(text []byte) (k Kept, err error) {
 			}
 			owner[n] = endpoint
 		}
-	}
-	owner := map[uint16]string{}
-	for text, id := range k.SIDs {
-		sid, err := netip.ParseAddr(text)
-		if err != nil || sid.String() != text || owner[id] != "" ||
-			srv6.CSID(id) <= srv6.MaxGlobalCSID {
-			return Kept{}, fmt.Errorf("%q has the id %#x, which is of another or of none", text, id)
-		}
-		owner[id] = text
 	}
 	return k, nil
 }

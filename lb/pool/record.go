@@ -32,14 +32,34 @@ func MaxRecordBytes(buckets int) int { return recordHeader + buckets*(recordChai
 // Record returns the chains as bytes.
 func (g *Generation) Record() []byte { return g.AppendRecord(nil) }
 
+// RecordWithout is Record without the backends whose ids other nodes do not know; nil: none.
+func (g *Generation) RecordWithout(own func(id uint16) bool) []byte {
+	if own == nil {
+		return g.Record()
+	}
+	chains := make([]Chain, g.Buckets())
+	for i := range chains {
+		chains[i] = g.Chain(i)
+	}
+	Retain(chains, func(id uint16) bool { return !own(id) })
+	return appendRecord(nil, len(chains), func(i int) *Chain { return &chains[i] })
+}
+
 // AppendRecord appends the chains as bytes.
 func (g *Generation) AppendRecord(b []byte) []byte {
-	b = slices.Grow(b, MaxRecordBytes(g.Buckets()))
+	return appendRecord(b, g.Buckets(), func(i int) *Chain {
+		c, _ := g.buckets.at(i)
+		return c
+	})
+}
+
+func appendRecord(b []byte, buckets int, at func(i int) *Chain) []byte {
+	b = slices.Grow(b, MaxRecordBytes(buckets))
 	b = append(b, recordMagic...)
 	b = append(b, recordVersion, 0, 0, 0)
-	b = binary.BigEndian.AppendUint32(b, uint32(g.Buckets()))
-	for i := range g.Buckets() {
-		c, _ := g.buckets.at(i)
+	b = binary.BigEndian.AppendUint32(b, uint32(buckets))
+	for i := range buckets {
+		c := at(i)
 		b = append(b, c.Length, c.Candidates)
 		b = binary.BigEndian.AppendUint16(b, c.Shadow)
 		for _, id := range c.ids() {

@@ -28,6 +28,18 @@ func TestRecord(t *testing.T) {
 		if err != nil || !slices.Equal(read, chains(g)) {
 			t.Fatalf("read %v, %v; want %v", read, err, chains(g))
 		}
+		// Without the odd ids, the others are as they were.
+		read, err = pool.ParseRecord(g.RecordWithout(func(id uint16) bool { return id%2 == 1 }))
+		if err != nil || len(read) != g.Buckets() {
+			t.Fatalf("read %d chains, %v; want %d", len(read), err, g.Buckets())
+		}
+		for b, c := range chains(g) {
+			want := slices.DeleteFunc(slices.Clone(c.IDs[:c.Length]),
+				func(id uint16) bool { return id%2 == 1 })
+			if got := read[b].IDs[:read[b].Length]; !slices.Equal(got, want) {
+				t.Fatalf("bucket %d without odd ids: %v, want %v of %v", b, got, want, c)
+			}
+		}
 	})
 }
 

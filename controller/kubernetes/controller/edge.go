@@ -45,6 +45,7 @@ func (r *edgeReconciler) Reconcile(ctx context.Context,
 	var e v1alpha1.Edge
 	if err := r.Get(ctx, q.NamespacedName, &e); apierrors.IsNotFound(err) {
 		r.board.Set(q.Name, nil, "", nil)
+		measure(q.Name, nil)
 		r.mu.Lock()
 		delete(r.keys, q.Name)
 		delete(r.reports, q.Name)
@@ -70,6 +71,7 @@ func (r *edgeReconciler) Reconcile(ctx context.Context,
 			before, ok := r.reports[e.Name]
 			r.reports[e.Name] = report
 			r.mu.Unlock()
+			measure(e.Name, &report)
 			if !ok || before != report {
 				r.enqueue(q.NamespacedName)
 			}

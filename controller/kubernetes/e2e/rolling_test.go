@@ -83,9 +83,10 @@ func (p *pod) await() {
 	})
 }
 
-// Pods are replaced while clients ask for pages and download, and while one edge and the controller
-// are killed: nothing fails. A chain has six places, so connections outlive as many owners of their
-// bucket; half of the pods is replaced here, and with LONG set 25 of 50.
+// Pods are replaced while clients ask for pages and download, with LONG set wrk among them, and
+// while one edge and the controller are killed: nothing fails. A chain has six places, so
+// connections outlive as many owners of their bucket; half of the pods is replaced here, and with
+// LONG set 25 of 50.
 func (w *world) testRollingUpdate() {
 	count, batch, pieces := 8, 2, 40
 	if os.Getenv("LONG") != "" {

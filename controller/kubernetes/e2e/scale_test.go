@@ -39,14 +39,13 @@ import (
 	"sextant/linux/linuxtest"
 )
 
-const (
-	podsOfEach = 10
-	agentPods  = 8000 // an edge has numbers for 8,192
-)
+// agentPods are the pods that Services share where the edge is an agent, at most: it has numbers
+// for 65,535.
+const agentPods = 65_000
 
 // sink is an edge's API that takes whatever it is told, so that the controller alone is measured.
 type sink struct {
-	want     int // services
+	want, of int // services, and backends of each
 	mu       sync.Mutex
 	services map[string]api.Declared
 	prints   int
@@ -87,7 +86,7 @@ func (s *sink) whole() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.services {
-		if len(one.Backends) != podsOfEach {
+		if len(one.Backends) != s.of {
 			return false
 		}
 	}
@@ -127,16 +126,18 @@ func BenchmarkScale(b *testing.B) {
 	}
 	kubetest.Programs(b, "kube-apiserver", "etcd")
 	build(b)
-	for _, services := range []int{1000, 10000} {
+	for _, size := range []struct{ services, endpoints int }{{1000, 10}, {1000, 65}, {10000, 10}} {
 		for _, edge := range []string{"none", "agent"} {
-			b.Run(fmt.Sprintf("services=%d/edge=%s", services, edge), func(b *testing.B) {
-				scale(b, services, edge == "agent")
+			b.Run(fmt.Sprintf("services=%d/endpoints=%d/edge=%s", size.services, size.endpoints,
+				edge), func(b *testing.B) {
+				scale(b, size.services, size.endpoints, edge == "agent")
 			})
 		}
 	}
 }
 
-func scale(b *testing.B, services int, real bool) {
+// scale measures Services with so many endpoints each.
+func scale(b *testing.B, services, of int, real bool) {
 	dir := b.TempDir()
 	authority := southboundtest.NewAuthority(b, dir)
 	leaf := authority.Leaf(b, "edge", netip.MustParseAddr("127.0.0.1"))
@@ -150,7 +151,7 @@ func scale(b *testing.B, services int, real bool) {
 	} else {
 		ns, _ = linuxtest.Netns(b)
 		must(b, ns.Do(func() error { return linuxtest.IP("link set lo up") }))
-		edge = w.sink(ns, leaf, services)
+		edge = w.sink(ns, leaf, services, of)
 	}
 	w.cluster = kubetest.Start(b, ns, nil)
 	w.cluster.InstallCRDs("../deploy/chart/crds")
@@ -165,9 +166,9 @@ func scale(b *testing.B, services int, real bool) {
 	w.edgeAndPool(leaf, token)
 	begun := time.Now()
 	if edge == nil {
-		w.fill(services, agentPods)
+		w.fill(services, of, min(agentPods, services*of))
 	} else {
-		w.fill(services, services*podsOfEach)
+		w.fill(services, of, services*of)
 	}
 	b.Logf("made in %v", time.Since(begun).Round(time.Second))
 	addressed := w.addressed()
@@ -239,7 +240,7 @@ func (w *world) loseEndpoint(edge *sink, service int) float64 {
 		edge.mu.Lock()
 		defer edge.mu.Unlock()
 		for name, one := range edge.services {
-			if len(one.Backends) == podsOfEach-1 &&
+			if len(one.Backends) == edge.of-1 &&
 				strings.Contains(name, fmt.Sprintf(".s%d.", service)) {
 				return true
 			}
@@ -331,7 +332,7 @@ func processorTime(t testing.TB, pid int) float64 {
 }
 
 // sink starts the API of an edge that takes whatever it is told.
-func (w *world) sink(ns *linux.Netns, leaf southbound.Files, want int) *sink {
+func (w *world) sink(ns *linux.Netns, leaf southbound.Files, want, of int) *sink {
 	pair, err := tls.LoadX509KeyPair(leaf.Certificate, leaf.Key)
 	must(w.t, err)
 	var listener net.Listener
@@ -340,7 +341,7 @@ func (w *world) sink(ns *linux.Netns, leaf southbound.Files, want int) *sink {
 			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
 		return err
 	}))
-	s := &sink{want: want, services: map[string]api.Declared{}}
+	s := &sink{want: want, of: of, services: map[string]api.Declared{}}
 	server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	w.t.Cleanup(func() { server.Close() })
@@ -360,7 +361,7 @@ func (w *world) edgeAndPool(leaf southbound.Files, token string) {
 }
 
 // fill makes the objects. Services share pods if there are fewer than endpoints.
-func (w *world) fill(manyServices, manyPods int) {
+func (w *world) fill(manyServices, of, manyPods int) {
 	manyNodes := manyServices / 10
 	pods := make([][]v1alpha1.HostEndpoint, manyNodes)
 	slicesOf := make([]*discoveryv1.EndpointSlice, manyServices)
@@ -372,8 +373,8 @@ func (w *world) fill(manyServices, manyPods int) {
 			AddressType: discoveryv1.AddressTypeIPv6,
 			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port,
 				Protocol: &protocol}}}
-		for j := range podsOfEach {
-			n := (i*podsOfEach + j) % manyPods
+		for j := range of {
+			n := (i*of + j) % manyPods
 			node, place := fmt.Sprintf("node%d", n%manyNodes), n/manyNodes
 			a := fmt.Sprintf("fd00:10:%x::%x", n%manyNodes+1, place+1)
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a},

@@ -70,9 +70,9 @@ func BenchmarkWrites(b *testing.B) {
 			return w.client.Status().Patch(ctx, s, client.StrategicMergeFrom(before))
 		}},
 		{"both-apply", func(ctx context.Context, i int, s *corev1.Service) error {
-			text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Service", "metadata": {"finalizers": [
-				"sextant.dev/load-balancer"]}, "status": {"loadBalancer": {"ingress": [
-				{"ip": %q}]}}}`, addressOf(i))
+			text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Service",
+				"metadata": {"finalizers": ["sextant.dev/load-balancer"]},
+				"status": {"loadBalancer": {"ingress": [{"ip": %q}]}}}`, addressOf(i))
 			return w.client.Status().Patch(ctx, s, client.RawPatch(types.ApplyPatchType,
 				[]byte(text)), client.FieldOwner("bench"))
 		}},

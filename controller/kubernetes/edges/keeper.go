@@ -31,12 +31,16 @@ type Report struct {
 }
 
 const (
-	batch     = 512 // services in one change
+	batch     = 512  // services in one change
+	backends  = 5120 // of them, unless one service has more
 	patience  = 60 * time.Second
 	leastWait = 100 * time.Millisecond
 	mostWait  = 5 * time.Second
 	// look is how often the agent is asked what it has: an operator may have changed it by hand.
 	look = time.Minute
+	// retries is how many services that were refused before may be refused again until the agent is
+	// asked the next time: as an agent is full, thousands may be.
+	retries = 8
 )
 
 // A Keeper keeps one agent equal to the board.
@@ -53,18 +57,25 @@ type Keeper struct {
 	dirty   map[string]bool
 	has     map[string]uint64 // what the agent has, by the sum of what it was told
 	sizes   map[string]int    // maxBackends of tables that it has
-	refused map[string]string // what it says against a service
-	trouble string            // why it does not answer
-	known   bool              // the agent has said what it has
-	due     bool              // it is to be asked again
-	print   string            // fingerprint of its configuration
+	refused map[string]refusal
+	trouble string // why it does not answer
+	known   bool   // the agent has said what it has
+	due     bool   // it is to be asked again
+	print   string // fingerprint of its configuration
+	tries   int    // that are left of retries
+}
+
+// A refusal is what an agent says against a service.
+type refusal struct {
+	why string
+	sum uint64 // of what it was told
 }
 
 func newKeeper(b *Board, agent Agent, zone string, report func(Report)) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &Keeper{board: b, agent: agent, zone: zone, report: report, cancel: cancel,
 		done: make(chan struct{}), wake: make(chan struct{}, 1), dirty: map[string]bool{},
-		has: map[string]uint64{}, sizes: map[string]int{}, refused: map[string]string{}}
+		has: map[string]uint64{}, sizes: map[string]int{}, refused: map[string]refusal{}}
 	go k.run(ctx)
 	return k
 }
@@ -131,7 +142,7 @@ func (k *Keeper) told(err error) {
 	r := Report{Services: len(k.has), Waiting: len(k.dirty) + len(k.refused), Trouble: k.trouble}
 	if err == nil && len(k.refused) > 0 { // always the same one of several, or each would be news
 		name := slices.Min(slices.Collect(maps.Keys(k.refused)))
-		r.Trouble = fmt.Sprintf("%s: %s", name, k.refused[name])
+		r.Trouble = fmt.Sprintf("%s: %s", name, k.refused[name].why)
 	}
 	changed := (before == "") != (k.trouble == "")
 	k.mu.Unlock()
@@ -232,7 +243,8 @@ func (k *Keeper) learn(ctx context.Context) error {
 		}
 	}
 	k.has, k.sizes, k.known, k.due, k.print = has, sizes, true, false, list.Fingerprint
-	maps.DeleteFunc(k.refused, func(name, _ string) bool { return !dirty[name] })
+	k.tries = retries
+	maps.DeleteFunc(k.refused, func(name string, _ refusal) bool { return !dirty[name] })
 	for name := range dirty {
 		k.dirty[name] = true
 	}
@@ -245,17 +257,21 @@ func (k *Keeper) learn(ctx context.Context) error {
 	return nil
 }
 
-// tell makes one change of services.
+// tell makes one change of services. Those that were refused as they are come behind.
 func (k *Keeper) tell(ctx context.Context, names []string) error {
 	d := api.Declaration{Fingerprint: k.print}
+	var again []api.Declared
+	var fresh []string
+	many := 0
 	sums, sizes := map[string]uint64{}, map[string]int{}
 	for _, name := range names {
 		r, _, ok := k.board.result(name)
 		k.mu.Lock()
 		had, there := k.has[name]
-		size := k.sizes[name]
+		size, refused := k.sizes[name], k.refused[name]
 		k.mu.Unlock()
 		if !ok {
+			fresh = append(fresh, name)
 			if there {
 				d.Remove = append(d.Remove, name)
 			}
@@ -263,20 +279,53 @@ func (k *Keeper) tell(ctx context.Context, names []string) error {
 		}
 		want := grown(r.For(k.zone), size)
 		sum := sumOf(&want)
+		if sum == refused.sum {
+			again = append(again, want)
+			continue
+		}
+		if !there || sum != had {
+			if many += len(want.Backends); many > backends && len(d.Set) > 0 {
+				k.add([]string{name}) // for the next change
+				continue
+			}
+			d.Set = append(d.Set, want)
+		}
+		fresh = append(fresh, name)
 		if want.MaxBackends != nil {
 			sizes[name] = *want.MaxBackends
 		}
 		sums[name] = sum
-		if !there || sum != had {
-			d.Set = append(d.Set, want)
-		}
 	}
 	if len(d.Set)+len(d.Remove) > 0 {
 		if err := k.send(ctx, d); err != nil {
-			return k.apart(ctx, d, err)
+			if err := k.apart(ctx, d, err); err != nil {
+				return err
+			}
+			return k.retry(ctx, again)
 		}
 	}
-	k.settled(names, sums, sizes)
+	k.settled(fresh, sums, sizes)
+	return k.retry(ctx, again)
+}
+
+// retry tells services anew that were refused as they are, until several have been refused again:
+// then the others most likely are, and wait until the agent is asked what it has.
+func (k *Keeper) retry(ctx context.Context, list []api.Declared) error {
+	for i := range list {
+		if k.tries == 0 {
+			return nil
+		}
+		d := api.Declaration{Fingerprint: k.print, Set: list[i : i+1]}
+		err := k.send(ctx, d)
+		if err == nil {
+			k.settledAs(d.Set)
+			continue
+		}
+		k.tries--
+		if err := k.apart(ctx, d, err); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -298,7 +347,7 @@ func (k *Keeper) apart(ctx context.Context, d api.Declaration, err error) error 
 		return err
 	}
 	if len(d.Set) <= 1 && len(d.Remove) == 0 {
-		k.refuse(d.Set[0].Name, refused.Message)
+		k.refuse(&d.Set[0], refused.Message)
 		return nil
 	}
 	if len(d.Remove) > 0 {
@@ -336,11 +385,12 @@ func (k *Keeper) settledAs(list []api.Declared) {
 	k.settled(names, sums, sizes)
 }
 
-func (k *Keeper) refuse(name, why string) {
+func (k *Keeper) refuse(d *api.Declared, why string) {
 	k.mu.Lock()
-	k.refused[name] = why
+	before := k.refused[d.Name].why
+	k.refused[d.Name] = refusal{why, sumOf(d)}
 	k.mu.Unlock()
-	if _, owner, ok := k.board.result(name); ok {
+	if _, owner, ok := k.board.result(d.Name); ok && why != before {
 		k.board.told(owner)
 	}
 }
@@ -379,10 +429,11 @@ func (k *Keeper) state(names []string) State {
 		if _, ok := k.has[name]; !ok {
 			s.Serves = false
 		}
-		if k.dirty[name] || k.refused[name] != "" {
+		why := k.refused[name].why
+		if k.dirty[name] || why != "" {
 			s.Current = false
 		}
-		if why := k.refused[name]; why != "" && s.Trouble == "" {
+		if why != "" && s.Trouble == "" {
 			s.Trouble = why
 		}
 	}

@@ -45,7 +45,10 @@ type agent struct {
 	fails func() bool
 	// refuses says why a change is refused, if it is
 	refuses func() error
+	room    int // services that it takes; 0: as many as there are
 	edits   int // by the operator
+	asked   int
+	most    int // backends in one change
 	writes  int
 }
 
@@ -90,6 +93,7 @@ func (a *agent) Declare(_ context.Context, d api.Declaration) (api.DeclarationMa
 	if a.fails() {
 		return api.DeclarationMade{}, errAway
 	}
+	a.asked++
 	if err := a.refuses(); err != nil {
 		return api.DeclarationMade{}, err
 	}
@@ -114,7 +118,15 @@ func (a *agent) Declare(_ context.Context, d api.Declaration) (api.DeclarationMa
 	if err != nil {
 		return api.DeclarationMade{}, &api.Error{Code: api.Invalid, Message: err.Error()}
 	}
+	if a.room > 0 && len(next.Edge.Services) > a.room {
+		return api.DeclarationMade{}, &api.Error{Code: api.Conflict, Message: "it is full"}
+	}
 	a.node = next
+	backends := 0
+	for _, one := range d.Set {
+		backends += len(one.Backends)
+	}
+	a.most = max(a.most, backends)
 	a.writes++
 	return api.DeclarationMade{Fingerprint: a.print()}, nil
 }
@@ -255,6 +267,84 @@ func TestRefusedAlone(t *testing.T) {
 		b.Stop()
 		if len(said) != 1 {
 			t.Errorf("of the edge is said by turns: %q", slices.Collect(maps.Keys(said)))
+		}
+	})
+}
+
+// An agent that is full is not asked for each of those that it refused again and again; when it has
+// room, all come.
+func TestFullAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		a.room = 1 + 200 // and "mine"
+		b := edges.NewBoard("k8s", func(string) {})
+		var all []plan.Result
+		for i := range 300 {
+			all = append(all, result(fmt.Sprint("k8s.", i), i+1, 1))
+			b.Post(fmt.Sprint(i), all[i:])
+		}
+		b.Set("edge1", a, "", func(edges.Report) {})
+		b.Whole()
+		time.Sleep(30 * time.Second)
+		refused := 0
+		for i := range all {
+			if s := b.States(fmt.Sprint(i))[0]; s.Trouble == "it is full" && !s.Serves {
+				refused++
+			}
+		}
+		if got := len(a.services()); got != 201 || refused != 100 {
+			t.Errorf("the agent has %d services, and %d were refused, want 201 and 100", got,
+				refused)
+		}
+		a.mu.Lock()
+		a.asked = 0
+		a.mu.Unlock()
+		for i := range all { // nothing new
+			b.Post(fmt.Sprint(i), all[i:i+1])
+		}
+		time.Sleep(10 * time.Minute)
+		a.mu.Lock()
+		if a.asked < 10 || a.asked > 11*8 { // 8 at each look
+			t.Errorf("in ten minutes it was asked %d times to take what it refused", a.asked)
+		}
+		a.room = 250
+		a.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		if got := len(a.services()); got != 250 {
+			t.Errorf("the agent has %d services, and room for 250", got)
+		}
+		b.Post("0", nil)
+		a.mu.Lock()
+		a.room = 0
+		a.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		b.Stop()
+		if got := len(a.services()); got != 300 {
+			t.Errorf("the agent has %d services, want 300", got)
+		}
+	})
+}
+
+// Services with many backends are told in changes that an agent makes in time; one that has more
+// than these alone.
+func TestChangesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		b := edges.NewBoard("k8s", func(string) {})
+		for i := range 20 {
+			b.Post(fmt.Sprint(i), []plan.Result{result(fmt.Sprint("k8s.", i), i+1, 600)})
+		}
+		b.Post("huge", []plan.Result{result("k8s.huge", 100, 6000)})
+		b.Set("edge1", a, "", func(edges.Report) {})
+		b.Whole()
+		time.Sleep(time.Minute)
+		b.Stop()
+		if got := len(a.services()); got != 22 {
+			t.Errorf("the agent has %d services, want 22", got)
+		}
+		if a.writes < 4 || a.writes > 6 || a.most != 6000 {
+			t.Errorf("%d changes, the largest of %d backends; want 4 to 6, and 6000", a.writes,
+				a.most)
 		}
 	})
 }

@@ -79,7 +79,8 @@ type Follower struct {
 }
 
 const (
-	retryLeast, retryMost = 100 * time.Millisecond, 5 * time.Second
+	// A controller that comes back stands by once the head-end has tried again.
+	retryLeast, retryMost = 100 * time.Millisecond, time.Second
 	// A controller that disappeared without closing is noticed after the sum of both.
 	keepAliveTime, keepAliveTimeout = 10 * time.Second, 5 * time.Second
 	heldPerMessage                  = 1000

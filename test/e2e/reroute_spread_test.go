@@ -16,17 +16,23 @@ import (
 func layFlowlets(t *testing.T, flowlet time.Duration) *fabric {
 	t.Helper()
 	f := layFabric(t, fabricGap, "flowlet: "+flowlet.String()+", groups: 10ms")
+	f.spreadByLetFlow()
+	f.startController()
+	return f
+}
+
+// spreadByLetFlow changes the controller's file accordingly.
+func (f *fabric) spreadByLetFlow() {
+	f.t.Helper()
 	file := filepath.Join(f.dir, "controller")
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must(f.t, err)
 	for was, is := range map[string]string{"name: sextant": "name: letflow",
 		"node: 2}": "node: 2, prefixes: [\"2001:db8:b::/48\"]}",
 		"  decap:": "  lease: 1s\n  decap:"} {
 		text = bytes.Replace(text, []byte(was), []byte(is), 1)
 	}
-	must(t, os.WriteFile(file, text, 0o600))
-	f.startController()
-	return f
+	must(f.t, os.WriteFile(file, text, 0o600))
 }
 
 // noneMoved fails if the controller, or anything else, gave a flow a path of its own.

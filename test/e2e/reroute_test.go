@@ -175,7 +175,7 @@ func (f *fabric) pausing(count int, pause func(sent int64)) (all []*upload, octe
 	f.t.Helper()
 	var listener net.Listener
 	inside(f.t, f.lab, "hostb", func() (err error) {
-		listener, err = net.Listen("tcp", "[2001:db8:b::1]:5001")
+		listener, err = net.Listen("tcp", "[2001:db8:b::1]:0")
 		return err
 	})
 	over, octets := make(chan struct{}), &atomic.Int64{}
@@ -183,7 +183,7 @@ func (f *fabric) pausing(count int, pause func(sent int64)) (all []*upload, octe
 	for i := range count {
 		var out net.Conn
 		inside(f.t, f.lab, "hosta", func() (err error) {
-			out, err = net.Dial("tcp", "[2001:db8:b::1]:5001")
+			out, err = net.Dial("tcp", listener.Addr().String())
 			return err
 		})
 		in, err := listener.Accept()

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sextant/agent/state"
@@ -60,18 +62,36 @@ func (j *journal) run() {
 	}
 }
 
+// recordsAtOnce is how many records are written at the same time: a disk takes about as long for
+// several as for one.
+const recordsAtOnce = 8
+
 // keepAll writes what it can, and takes it out of what is pending.
-func (j *journal) keepAll(pending map[config.Endpoint]*pool.Generation) (failure error) {
-	var record []byte // one for all
-	for endpoint, g := range pending {
-		if g != nil {
-			record = g.AppendRecord(record[:0])
+func (j *journal) keepAll(pending map[config.Endpoint]*pool.Generation) error {
+	var next atomic.Int64
+	var writing sync.WaitGroup
+	endpoints := slices.Collect(maps.Keys(pending))
+	failures := make([]error, len(endpoints))
+	for range min(recordsAtOnce, len(endpoints)) {
+		writing.Go(func() {
+			var record []byte // one for all
+			for i := int(next.Add(1)) - 1; i < len(endpoints); i = int(next.Add(1)) - 1 {
+				g := pending[endpoints[i]]
+				if g != nil {
+					record = g.AppendRecord(record[:0])
+				}
+				failures[i] = j.keep(endpoints[i], g, record)
+			}
+		})
+	}
+	writing.Wait()
+	var failure error
+	for i, endpoint := range endpoints {
+		if failures[i] == nil {
+			delete(pending, endpoint)
+		} else {
+			failure = failures[i]
 		}
-		if err := j.keep(endpoint, g, record); err != nil {
-			failure = err
-			continue
-		}
-		delete(pending, endpoint)
 	}
 	return failure
 }

@@ -54,6 +54,10 @@ const closeDraws = 24
 // them are so close that rounding may decide.
 func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 	var draws [Depth + 1]uint64 // the last is the best of those behind
+	if len(c.known) <= Depth {
+		known = c.rankDraws(slot, space, &draws)
+		return known, clearlyApart(draws[:known+1])
+	}
 	for i := range c.members {
 		draw := drawOf(c.seed, slot, c.known[i].key)
 		if draw <= draws[Depth] {
@@ -74,12 +78,41 @@ func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 			space[at] = c.members[i].ID
 		}
 	}
-	for i := range known {
+	return known, known == Depth && clearlyApart(draws[:known+1])
+}
+
+// clearlyApart reports whether draws, the highest first, are not so close that rounding may decide.
+func clearlyApart(draws []uint64) bool {
+	for i := range len(draws) - 1 {
 		if draws[i]-draws[i+1] <= draws[i]>>closeDraws {
-			return 0, false
+			return false
 		}
 	}
-	return known, known == min(Depth, len(c.members))
+	return true
+}
+
+// rankDraws orders all members, of whom there are few, without a branch that a processor would have
+// to guess: a member's place is the number of draws that are higher.
+func (c *Computed) rankDraws(slot int, space *[Depth]uint16, draws *[Depth + 1]uint64) int {
+	var own [Depth]uint64
+	var places [Depth]int
+	for i := range c.known {
+		draw := drawOf(c.seed, slot, c.known[i].key)
+		place := 0
+		for j, other := range own[:i] {
+			behind := 0
+			if draw < other {
+				behind = 1
+			}
+			place += behind
+			places[j] += 1 - behind
+		}
+		own[i], places[i] = draw, place
+	}
+	for i, draw := range own[:len(c.known)] {
+		draws[places[i]], space[places[i]] = draw, c.members[i].ID
+	}
+	return len(c.known)
 }
 
 func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {

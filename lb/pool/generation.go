@@ -58,6 +58,7 @@ type Generation struct {
 	backends  []Backend // by ascending id
 	order     Order     // of the candidates
 	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
+	empty     bool      // no chain names anybody
 	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
 	buckets   table
 	// buckets that any change may change: they look beyond the best of their order, or a candidate
@@ -95,7 +96,8 @@ func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 }
 
 func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
-	g := &Generation{spec: spec, resumed: new(idSet), buckets: newTable(spec.Buckets)}
+	g := &Generation{spec: spec, resumed: new(idSet), buckets: newTable(spec.Buckets),
+		empty: chains == nil}
 	at := seconds(now)
 	for i := range chains {
 		c := chains[i]
@@ -121,7 +123,7 @@ func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 		return nil, err
 	}
 	next, err := g.follow(sorted(backends), at, true)
-	if err == nil {
+	if err == nil && !g.empty {
 		next.buckets.intern()
 	}
 	return next, err
@@ -194,6 +196,10 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 		return next, nil
 	}
 	next.buckets = g.successor()
+	if g.empty {
+		next.begin(is)
+		return next, nil
+	}
 	for bucket := range g.Buckets() {
 		next.advance(bucket, is)
 	}
@@ -224,6 +230,20 @@ func (is *transition) times(g *Generation, now uint32) {
 	is.now, is.drain, is.wait, is.admits = now, seconds(g.spec.Drain), seconds(patience), g.admits()
 	if is.drain > 0 {
 		is.oldest, is.wait = now-min(now, is.drain), is.drain
+	}
+}
+
+// begin gives all buckets, of which no chain names anybody yet, their first chains: what advance
+// would come to.
+func (g *Generation) begin(is transition) {
+	for bucket := range g.Buckets() {
+		candidates, scarce := g.selection.candidates(bucket, is.space)
+		chain := chainOf(candidates)
+		g.selection.reserve(bucket, &chain, is)
+		g.buckets.chains[bucket/pageBuckets][bucket%pageBuckets] = chain
+		if scarce {
+			g.watched = append(g.watched, int32(bucket))
+		}
 	}
 }
 

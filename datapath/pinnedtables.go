@@ -91,7 +91,7 @@ func readChains(table *ebpf.Map) ([]pool.Chain, error) {
 	}
 	defer unix.Munmap(memory)
 	wire := chainsIn(memory)
-	chains := make([]pool.Chain, len(wire))
+	chains := make([]pool.Chain, len(wire), pool.WholePages(len(wire)))
 	for b, c := range wire {
 		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates,
 			fromBigEndian(c.Shadow)

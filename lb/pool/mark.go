@@ -40,7 +40,7 @@ func (g *Generation) isPlain() bool {
 
 // Continue returns the generation that had these chains and this mark, in another process: it goes
 // on as if nothing had been between. Nil: the mark is not that of spec and backends, and the chains
-// are to be taken with [Resume]. The chains are not to be changed afterwards.
+// are to be taken with [Resume]. Chains and what is behind them up to the capacity are its own then.
 func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {
@@ -70,11 +70,17 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 	return g, nil
 }
 
+// WholePages is the capacity of as many chains that [Continue] needs no copy of.
+func WholePages(chains int) int { return (chains + pageBuckets - 1) / pageBuckets * pageBuckets }
+
 // tableOf is a table of chains without a past, which takes them over.
 func tableOf(chains []Chain) table {
-	for len(chains)%pageBuckets != 0 {
-		chains = append(chains, Chain{})
+	if whole := WholePages(len(chains)); whole > cap(chains) {
+		chains = append(make([]Chain, 0, whole), chains...)
 	}
+	known := len(chains)
+	chains = chains[:WholePages(known)]
+	clear(chains[known:])
 	t := table{chains: make([]*chainPage, len(chains)/pageBuckets),
 		pasts: make([]*pastPage, len(chains)/pageBuckets)}
 	for i := range t.chains {

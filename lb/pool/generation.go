@@ -58,7 +58,7 @@ type Generation struct {
 	backends  []Backend // by ascending id
 	order     Order     // of the candidates
 	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
-	empty     bool      // no chain names anybody
+	empty     bool      // no chain names a backend
 	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
 	buckets   table
 	// buckets that any change may change: they look beyond the best of their order, or a candidate
@@ -233,8 +233,8 @@ func (is *transition) times(g *Generation, now uint32) {
 	}
 }
 
-// begin gives all buckets, of which no chain names anybody yet, their first chains: what advance
-// would come to.
+// begin gives all buckets, whose chains name no backend yet, their first ones: what advance would
+// come to.
 func (g *Generation) begin(is transition) {
 	for bucket := range g.Buckets() {
 		candidates, scarce := g.selection.candidates(bucket, is.space)

@@ -40,7 +40,8 @@ func (g *Generation) isPlain() bool {
 
 // Continue returns the generation that had these chains and this mark, in another process: it goes
 // on as if nothing had been between. Nil: the mark is not that of spec and backends, and the chains
-// are to be taken with [Resume]. Chains and what is behind them up to the capacity are its own then.
+// are to be taken with [Resume]. The chains are its own, with what is behind them up to the
+// capacity.
 func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {

@@ -10,25 +10,25 @@ type Clos struct {
 	pods         []int     // of each leaf
 	aggregations *Coloring // flows between leaves, the color is the aggregation switch
 	// for each aggregation switch, flows between pods, the color is the core switch
-	cores  []*Coloring
-	flows  []flow
-	unused []Flow
-	byLeaf []Flow   // of the edges of aggregations
-	byCore [][]Flow // of the edges of each of cores
-	moved  []Flow
-	marked []bool // the flows in moved
+	cores []*Coloring
+	// edges of aggregations and of cores, by flow
+	byLeaf, byCore []colored
+	flows          []flow
+	unused         []Flow
+	moved          []Flow
+	marked         []bool // the flows in moved
 }
 
 // A Flow is the number of a flow in its network. Numbers of removed flows are used again.
-type Flow int32
+type Flow = Edge
 
 type flow struct {
 	src, dst int32 // leaves
-	edge     Edge  // of aggregations, none under one leaf
-	group    int8  // where core is
-	core     Edge  // of cores[group], none within a pod
-	entered  bool  // core stands
+	group    int8  // of its core switch; noGroup: it has none
+	entered  bool  // group stands
 }
+
+const noGroup = -1
 
 // A Path is a way through a folded Clos network: the place of an aggregation switch in both pods,
 // and that of a core switch in its group, from 0. They are -1 where the way does not lead.
@@ -48,19 +48,19 @@ func NewClos(pods []int, aggregations, cores int) (*Clos, error) {
 	if count > 1 && cores < 1 {
 		return nil, fmt.Errorf("%d pods without core switches: nothing connects them", count)
 	}
-	t := &Clos{pods: pods, byCore: make([][]Flow, aggregations)}
-	var err error
-	if t.aggregations, err = New(len(pods), len(pods), aggregations); err != nil {
+	if err := check(len(pods), len(pods), aggregations); err != nil {
 		return nil, fmt.Errorf("aggregation switches: %w", err)
 	}
-	for range aggregations {
-		var group *Coloring
-		if cores > 0 {
-			if group, err = New(count, count, cores); err != nil {
-				return nil, fmt.Errorf("core switches: %w", err)
-			}
-		}
-		t.cores = append(t.cores, group)
+	t := &Clos{pods: pods, cores: make([]*Coloring, aggregations)}
+	t.aggregations = newOf(&t.byLeaf, len(pods), len(pods), aggregations)
+	if cores == 0 {
+		return t, nil
+	}
+	if err := check(count, count, cores); err != nil {
+		return nil, fmt.Errorf("core switches: %w", err)
+	}
+	for i := range t.cores {
+		t.cores[i] = newOf(&t.byCore, count, count, cores)
 	}
 	return t, nil
 }
@@ -100,18 +100,17 @@ func (t *Clos) join(ends Ends) Flow {
 		f, t.unused = t.unused[n-1], t.unused[:n-1]
 	} else {
 		t.flows, t.marked = append(t.flows, flow{}), append(t.marked, false)
+		t.byLeaf, t.byCore = append(t.byLeaf, colored{}), append(t.byCore, colored{})
 	}
-	t.flows[f] = flow{src: int32(ends.Src), dst: int32(ends.Dst), edge: none, core: none}
+	t.flows[f] = flow{src: int32(ends.Src), dst: int32(ends.Dst), group: noGroup}
 	if ends.Src == ends.Dst {
 		return f
 	}
-	e := t.aggregations.Add(ends.Src, ends.Dst)
-	t.flows[f].edge = e
-	t.byLeaf = put(t.byLeaf, e, f)
-	for _, e := range t.aggregations.Moved() {
-		if other := t.byLeaf[e]; t.flows[other].entered {
+	t.aggregations.add(f, ends.Src, ends.Dst)
+	for _, other := range t.aggregations.Moved() {
+		if it := &t.flows[other]; it.entered {
 			t.mark(other)
-			t.leave(other)
+			t.leave(other, it)
 		}
 	}
 	return f
@@ -120,7 +119,7 @@ func (t *Clos) join(ends Ends) Flow {
 // enter gives a flow between pods a core switch of the group of its aggregation switch.
 func (t *Clos) enter(f Flow) {
 	it := &t.flows[f]
-	if it.edge == none || it.entered {
+	if it.entered || it.src == it.dst {
 		return
 	}
 	it.entered = true
@@ -128,29 +127,27 @@ func (t *Clos) enter(f Flow) {
 	if from == to {
 		return
 	}
-	group := t.aggregations.Color(it.edge)
-	e := t.cores[group].Add(from, to)
-	it.group, it.core = int8(group), e
-	t.byCore[group] = put(t.byCore[group], e, f)
-	for _, moved := range t.cores[group].Moved() {
-		t.mark(t.byCore[group][moved])
+	it.group = t.byLeaf[f].color
+	cores := t.cores[it.group]
+	cores.add(f, from, to)
+	for _, moved := range cores.moved {
+		t.mark(moved)
 	}
 }
 
-func (t *Clos) leave(f Flow) {
-	it := &t.flows[f]
-	if it.core != none {
-		t.cores[it.group].Remove(it.core)
+func (t *Clos) leave(f Flow, it *flow) {
+	if it.group != noGroup {
+		t.cores[it.group].remove(f)
 	}
-	it.core, it.entered = none, false
+	it.group, it.entered = noGroup, false
 }
 
 // Remove removes a flow that Add returned. No other flow changes its path.
 func (t *Clos) Remove(f Flow) {
 	t.forget()
-	t.leave(f)
-	if e := t.flows[f].edge; e != none {
-		t.aggregations.Remove(e)
+	it := &t.flows[f]
+	if t.leave(f, it); it.src != it.dst {
+		t.aggregations.remove(f)
 	}
 	t.unused = append(t.unused, f)
 }
@@ -158,10 +155,10 @@ func (t *Clos) Remove(f Flow) {
 // Path returns the path of a flow.
 func (t *Clos) Path(f Flow) Path {
 	p := Path{-1, -1}
-	if it := t.flows[f]; it.edge != none {
-		p.Aggregation = t.aggregations.Color(it.edge)
-		if it.core != none {
-			p.Core = t.cores[it.group].Color(it.core)
+	if it := t.flows[f]; it.src != it.dst {
+		p.Aggregation = int(t.byLeaf[f].color)
+		if it.group != noGroup {
+			p.Core = int(t.byCore[f].color)
 		}
 	}
 	return p
@@ -195,13 +192,4 @@ func (t *Clos) forget() {
 		t.marked[f] = false
 	}
 	t.moved = t.moved[:0]
-}
-
-// put sets element e, which may be one behind the end.
-func put(flows []Flow, e Edge, f Flow) []Flow {
-	if int(e) == len(flows) {
-		return append(flows, f)
-	}
-	flows[e] = f
-	return flows
 }

@@ -18,12 +18,17 @@ const none Edge = -1
 // has had. It serves one goroutine.
 type Coloring struct {
 	colors int
-	ends   [][2]int32 // of edges, by side: places in its tables
-	of     []int8     // the color of each edge
+	edges  *[]colored // colorings that share numbers share it: an edge is in one of them
 	unused []Edge
 	sides  [2]side
 	moved  []Edge
 	walks  []walk // memory of shortest
+}
+
+// A colored edge.
+type colored struct {
+	ends  [2]int32 // by side: places in its tables
+	color int8
 }
 
 // A side has tables with a place for each vertex. A vertex of more edges than colors has several
@@ -42,18 +47,30 @@ type slot struct {
 
 // New returns a coloring without edges.
 func New(left, right, colors int) (*Coloring, error) {
+	if err := check(left, right, colors); err != nil {
+		return nil, err
+	}
+	return newOf(new([]colored), left, right, colors), nil
+}
+
+func check(left, right, colors int) error {
 	if colors < 1 || colors > ColorsMax {
-		return nil, fmt.Errorf("%d colors: there can be 1 to %d", colors, ColorsMax)
+		return fmt.Errorf("%d colors: there can be 1 to %d", colors, ColorsMax)
 	}
 	if left < 1 || right < 1 {
-		return nil, fmt.Errorf("%d and %d vertices: each side needs one", left, right)
+		return fmt.Errorf("%d and %d vertices: each side needs one", left, right)
 	}
-	c := &Coloring{colors: colors}
+	return nil
+}
+
+// newOf is a coloring whose edges are in a table of others, too.
+func newOf(edges *[]colored, left, right, colors int) *Coloring {
+	c := &Coloring{colors: colors, edges: edges}
 	c.sides[0].vertices, c.sides[1].vertices = left, right
 	for i := range c.sides {
 		c.sides[i].addLayer(colors)
 	}
-	return c, nil
+	return c
 }
 
 func (s *side) addLayer(colors int) {
@@ -80,6 +97,18 @@ func (s *side) place(vertex, colors int) int32 {
 // Add adds an edge between vertices of the left and of the right side, and gives it a color. It
 // panics if there is no such vertex.
 func (c *Coloring) Add(left, right int) Edge {
+	e := Edge(len(*c.edges))
+	if n := len(c.unused); n > 0 {
+		e, c.unused = c.unused[n-1], c.unused[:n-1]
+	} else {
+		*c.edges = append(*c.edges, colored{})
+	}
+	c.add(e, left, right)
+	return e
+}
+
+// add is Add with a number that is not in use.
+func (c *Coloring) add(e Edge, left, right int) {
 	c.moved = c.moved[:0]
 	u, v := c.sides[0].place(left, c.colors), c.sides[1].place(right, c.colors)
 	freeU, freeV := c.sides[0].free[u], c.sides[1].free[v]
@@ -87,18 +116,11 @@ func (c *Coloring) Add(left, right int) Edge {
 	if freeU&freeV == 0 {
 		color = c.makeFree(u, v)
 	}
-	e := Edge(len(c.of))
-	if n := len(c.unused); n > 0 {
-		e, c.unused = c.unused[n-1], c.unused[:n-1]
-	} else {
-		c.ends, c.of = append(c.ends, [2]int32{}), append(c.of, 0)
-	}
-	c.ends[e], c.of[e] = [2]int32{u, v}, int8(color)
-	for i, at := range c.ends[e] {
-		c.sides[i].at[int(at)*c.colors+color] = slot{e, c.ends[e][1-i]}
-		c.sides[i].free[at] &^= 1 << color
-	}
-	return e
+	(*c.edges)[e] = colored{[2]int32{u, v}, int8(color)}
+	c.sides[0].at[int(u)*c.colors+color] = slot{e, v}
+	c.sides[0].free[u] &^= 1 << color
+	c.sides[1].at[int(v)*c.colors+color] = slot{e, u}
+	c.sides[1].free[v] &^= 1 << color
 }
 
 // makeFree changes colors of other edges so that one is free at both places, the left u and the
@@ -207,7 +229,7 @@ func (c *Coloring) shortest(u, v int32) walk {
 
 // flip exchanges the colors on the path of a walk, so that its first color is free where it began.
 func (c *Coloring) flip(w walk) {
-	x, y, at, side := w.leave, w.enter, w.from, w.side
+	x, y, at, side, edges := w.leave, w.enter, w.from, w.side, *c.edges
 	c.sides[side].free[at] ^= 1<<x | 1<<y
 	for {
 		row := c.row(int(side), at)
@@ -217,7 +239,7 @@ func (c *Coloring) flip(w walk) {
 			c.sides[side].free[at] ^= 1<<x | 1<<y
 			return
 		}
-		c.of[s.edge] = y
+		edges[s.edge].color = y
 		c.moved = append(c.moved, s.edge)
 		x, y, at, side = y, x, s.to, 1-side
 	}
@@ -226,16 +248,21 @@ func (c *Coloring) flip(w walk) {
 // Remove removes an edge that Add returned. No other edge changes its color.
 func (c *Coloring) Remove(e Edge) {
 	c.moved = c.moved[:0]
-	color := int(c.of[e])
-	for i, at := range c.ends[e] {
-		c.sides[i].at[int(at)*c.colors+color].edge = none
-		c.sides[i].free[at] |= 1 << color
-	}
+	c.remove(e)
 	c.unused = append(c.unused, e)
 }
 
+// remove leaves the number to the caller.
+func (c *Coloring) remove(e Edge) {
+	it := (*c.edges)[e]
+	for i, at := range it.ends {
+		c.sides[i].at[int(at)*c.colors+int(it.color)].edge = none
+		c.sides[i].free[at] |= 1 << it.color
+	}
+}
+
 // Color returns the color of an edge, from 0.
-func (c *Coloring) Color(e Edge) int { return int(c.of[e]) }
+func (c *Coloring) Color(e Edge) int { return int((*c.edges)[e].color) }
 
 // greatestUse is the greatest number of edges of one color at a vertex.
 func (c *Coloring) greatestUse() int {

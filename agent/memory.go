@@ -31,8 +31,7 @@ func EstimateMemory(n *config.Node) (m Memory) {
 	m.Agent = perAgent
 	for _, there := range []bool{
 		n.Edge != nil, n.Host != nil, n.Headend != nil, n.Merge != nil, n.Strays != nil,
-		n.CFLB != nil, n.PathSource != nil, n.Subflows != nil, n.Flowlets != nil,
-		n.Telemetry != nil,
+		n.CFLB != nil, n.PathSource != nil, n.Flowlets != nil, n.Telemetry != nil,
 	} {
 		if there {
 			m.Kernel += perRole

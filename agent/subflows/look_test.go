@@ -173,3 +173,30 @@ func packetOf(s Subflow) cflb.Packet {
 	return cflb.Packet{Src: s.Local.Addr(), Dst: s.Remote.Addr(), Protocol: 6, HasPorts: true,
 		SrcPort: s.Local.Port(), DstPort: s.Remote.Port(), HopLimit: 64}
 }
+
+// Subflows that a controller gave paths have the names after a restart that they had before.
+func TestScheduledAreFoundAgain(t *testing.T) {
+	rules := []Rule{{Scheduled: 3}}
+	before, err := New(rules, 0, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.Hear(established(1, false))
+	list := due(t, before, 0)
+	for i := range list {
+		list[i].Local = netip.AddrPortFrom(ends.Local.Addr(), uint16(20000+i))
+		before.Opened(list[i])
+	}
+	m, err := New(rules, 1<<40, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Look(socketsOf(list[1:], nothing), false)
+	if got := names(m.Open()); !slices.Equal(got, names(list[1:])) {
+		t.Errorf("open are %q, want %q", got, names(list[1:]))
+	}
+	if again, err := m.Due(time.Unix(1e9, 0)); err != nil || !slices.Equal(names(again),
+		names(list[:1])) {
+		t.Errorf("due are %q (%v), want %q", names(again), err, names(list[:1]))
+	}
+}

@@ -154,11 +154,12 @@ func (r *Room) Warnings() (list []string) {
 	if r.Runs == nil {
 		return nil
 	}
-	if problems := r.Runs.Program.counted.problems.Load(); problems != nil {
-		list = append(list, *problems...)
+	problems := Problems()
+	if told := r.Runs.Program.counted.problems.Load(); told != nil {
+		problems = append(problems, *told...)
 	}
-	for i, problem := range append(list, Problems()...) {
-		list = append(list[:i], "subflows: "+problem)
+	for _, problem := range problems {
+		list = append(list, "subflows: "+problem)
 	}
 	return list
 }

@@ -130,7 +130,7 @@ func (t *Clos) enter(f Flow) {
 	it.group = t.byLeaf[f].color
 	cores := t.cores[it.group]
 	cores.add(f, from, to)
-	for _, moved := range cores.moved {
+	for _, moved := range cores.Moved() {
 		t.mark(moved)
 	}
 }

@@ -9,12 +9,43 @@ import (
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
+// numbered is a coloring that gives edges their numbers. Those of removed edges are used again.
+type numbered struct {
+	*Coloring
+	unused []Edge
+}
+
+func newNumbered(left, right, colors int) (*numbered, error) {
+	if err := check(left, right, colors); err != nil {
+		return nil, err
+	}
+	return &numbered{Coloring: newOf(new([]colored), left, right, colors)}, nil
+}
+
+func (c *numbered) Add(left, right int) Edge {
+	e := Edge(len(*c.edges))
+	if n := len(c.unused); n > 0 {
+		e, c.unused = c.unused[n-1], c.unused[:n-1]
+	} else {
+		*c.edges = append(*c.edges, colored{})
+	}
+	c.add(e, left, right)
+	return e
+}
+
+func (c *numbered) Remove(e Edge) {
+	c.remove(e)
+	c.unused = append(c.unused, e)
+}
+
+func (c *numbered) Color(e Edge) int { return int((*c.edges)[e].color) }
+
 // A plain multigraph, kept beside a Coloring.
 type plainEdge struct{ left, right int }
 
 // checkColors counts from scratch how often each vertex has each color, and wants no more than its
 // degree makes necessary.
-func checkColors(t *testing.T, c *Coloring, edges map[Edge]plainEdge,
+func checkColors(t *testing.T, c *numbered, edges map[Edge]plainEdge,
 	most func(side, vertex int) int) {
 	t.Helper()
 	type slot struct{ side, vertex, color int }
@@ -43,14 +74,14 @@ func TestChanges(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := newRand(seed)
 		left, right, colors := 1+rng.IntN(9), 1+rng.IntN(9), 1+rng.IntN(8)
-		c, err := New(left, right, colors)
+		c, err := newNumbered(left, right, colors)
 		if err != nil {
 			t.Fatal(err)
 		}
 		edges, was := map[Edge]plainEdge{}, map[Edge]int{}
 		degree, peak := map[[2]int]int{}, map[[2]int]int{}
 		for range 300 {
-			changed := none
+			changed := Edge(-1)
 			if rng.IntN(5) < 3 || len(edges) == 0 {
 				ends := plainEdge{rng.IntN(left), rng.IntN(right)}
 				changed = c.Add(ends.left, ends.right)
@@ -94,13 +125,55 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A coloring goes on when its edges, or the places of its vertices, get to be more than 16 bits
+// count: those that were there keep their colors, and come and go as before.
+func TestMoreThanSmallNumbers(t *testing.T) {
+	for name, size := range map[string]struct{ vertices, edges, colors int }{
+		"edges": {3000, 1<<16 + 500, 22}, "places": {1<<15 - 10, 1 << 10, 20},
+		"vertices": {1 << 17, 1000, 2},
+	} {
+		rng := newRand(7)
+		c, err := newNumbered(size.vertices, size.vertices, size.colors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges, degree := map[Edge]plainEdge{}, map[[2]int]int{}
+		add := func() {
+			ends := plainEdge{rng.IntN(size.vertices), rng.IntN(size.vertices)}
+			if name == "places" {
+				ends = plainEdge{rng.IntN(2), rng.IntN(2)} // several layers
+			}
+			edges[c.Add(ends.left, ends.right)] = ends
+			degree[[2]int{0, ends.left}]++
+			degree[[2]int{1, ends.right}]++
+		}
+		for range size.edges {
+			add()
+		}
+		for range 1000 {
+			for e := range edges {
+				c.Remove(e)
+				delete(edges, e)
+				break
+			}
+			add()
+		}
+		if c.small != nil {
+			t.Errorf("%s: small numbers are enough", name)
+		}
+		checkColors(t, c, edges, func(side, v int) int {
+			return ceil(degree[[2]int{side, v}], size.colors)
+		})
+	}
+}
+
 // Whatever the order in which edges come, the greatest number of edges of one color at a vertex is
 // the least that any assignment of colors has, found by trying all.
 func TestAgainstBruteForce(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := newRand(seed)
 		colors := 1 + rng.IntN(3)
-		c, err := New(3, 3, colors)
+		c, err := newNumbered(3, 3, colors)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,8 +221,8 @@ func leastWorst(edges []plainEdge, chosen []int, colors int) int {
 
 func TestRefusals(t *testing.T) {
 	for _, bad := range [][3]int{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 65}} {
-		if _, err := New(bad[0], bad[1], bad[2]); err == nil {
-			t.Errorf("New%v has no error", bad)
+		if _, err := newNumbered(bad[0], bad[1], bad[2]); err == nil {
+			t.Errorf("newNumbered%v has no error", bad)
 		}
 	}
 	for _, k := range []int{0, 1, 3, -2, 130} {
@@ -173,7 +246,7 @@ func TestRefusals(t *testing.T) {
 func FuzzColoring(f *testing.F) {
 	f.Add(uint8(2), []byte{0, 1, 2, 3, 0x80, 4, 5})
 	f.Fuzz(func(t *testing.T, colors uint8, steps []byte) {
-		c, err := New(8, 8, int(colors))
+		c, err := newNumbered(8, 8, int(colors))
 		if err != nil {
 			return
 		}

@@ -15,11 +15,12 @@ func (e *Room) Services(names []string) (services []api.Service, err error) {
 	if e.Runs == nil {
 		return nil, nil
 	}
+	sources := e.sources()
 	for i := range e.Runs.Services {
 		if !role.Wants(names, e.Runs.Services[i].Name) {
 			continue
 		}
-		s, err := e.view(&e.Runs.Services[i])
+		s, err := e.view(&e.Runs.Services[i], sources)
 		if err != nil {
 			return nil, err
 		}
@@ -28,8 +29,8 @@ func (e *Room) Services(names []string) (services []api.Service, err error) {
 	return services, nil
 }
 
-// view is a service of the edge with its counters.
-func (e *Room) view(s *Service) (api.Service, error) {
+// view is a service of the edge with its counters, and with who told of its backends.
+func (e *Room) view(s *Service, of sources) (api.Service, error) {
 	traffic, err := e.Runs.Program.ServiceTraffic(s.Index, idsOf(s.Members)...)
 	view := api.Service{
 		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
@@ -57,15 +58,15 @@ func (e *Room) view(s *Service) (api.Service, error) {
 		view.Edge.NewConnections = &api.NewConnections{Rate: n.Rate, Burst: n.Burst,
 			Taken: count.Taken, Refused: count.Refused}
 	}
-	shares, sources := s.shares(), e.sourcesOf(s.Endpoint)
+	shares := s.shares()
 	for i, b := range s.Backends {
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
 			Agent:     b.Agent,
 			Effective: config.BackendState(s.Members[i].State.String()),
 			Health:    e.checks.healthView(s, b.Name),
-			Learned:   sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"),
-			Buckets: shares[i],
+			Learned:   of[learnt{s.Endpoint, b.SID}] != "",
+			Source:    cmp.Or(of[learnt{s.Endpoint, b.SID}], "config"), Buckets: shares[i],
 			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
 		})
 	}
@@ -93,7 +94,7 @@ func (s *Service) shares() []int {
 	if s.counted.of == s.Generation && len(s.counted.members) == len(s.Members) {
 		return s.counted.members
 	}
-	counted := map[uint16]int{}
+	var counted [1 << 16]int32
 	for b := range s.Generation.Buckets() {
 		if c := s.Generation.Chain(b); c.Candidates > 0 {
 			counted[c.IDs[0]]++
@@ -101,19 +102,25 @@ func (s *Service) shares() []int {
 	}
 	members := make([]int, len(s.Members))
 	for i, m := range s.Members {
-		members[i] = counted[m.ID]
+		members[i] = int(counted[m.ID])
 	}
 	s.counted = shares{s.Generation, members}
 	return members
 }
 
-// sourcesOf says who told of the backends of a service, by SID.
-func (e *Room) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
-	sources := map[netip.Addr]string{}
+// sources says who told of backends.
+type sources map[learnt]string
+
+// learnt is a backend that somebody told of.
+type learnt struct {
+	of  config.Endpoint
+	sid netip.Addr
+}
+
+func (e *Room) sources() sources {
+	of := sources{}
 	for _, m := range e.Store.Kept.Learned {
-		if m.Endpoint == endpoint {
-			sources[m.SID] = string(m.Source())
-		}
+		of[learnt{m.Endpoint, m.SID}] = string(m.Source())
 	}
-	return sources
+	return of
 }

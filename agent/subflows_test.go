@@ -90,12 +90,12 @@ func (m *machine) pathManager() (manager string) {
 
 // subflows waits until the connection from an end has subflows on so many paths, and returns their
 // local ends.
-func (a *running) subflows(conn net.Conn, state string, paths int) (sources []string) {
-	a.t.Helper()
-	a.await(fmt.Sprintf("%s is %s on %d paths", conn.LocalAddr(), state, paths),
+func (r *running) subflows(conn net.Conn, state string, paths int) (sources []string) {
+	r.t.Helper()
+	r.await(fmt.Sprintf("%s is %s on %d paths", conn.LocalAddr(), state, paths),
 		func(api.Status) bool {
-			list, err := a.Subflows(a.t.Context())
-			must(a.t, err)
+			list, err := r.Subflows(r.t.Context())
+			must(r.t, err)
 			for _, c := range list {
 				if c.Source.String() != conn.LocalAddr().String() || c.State != state ||
 					len(c.Subflows) != paths {

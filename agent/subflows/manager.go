@@ -64,7 +64,6 @@ type connection struct {
 // slot is the place of a subflow: that of a path, or of one that a controller gives.
 type slot struct {
 	port        uint16 // local one of its subflow; 0: there is none
-	id          uint8  // the last one that was given to a subflow
 	established bool
 	ours        bool               // opened here, so it may be ended here
 	backup      bool               // as the last one was

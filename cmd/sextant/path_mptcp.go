@@ -64,9 +64,6 @@ of the node file does the same in the agent, with other subflows for each destin
 	return cmd
 }
 
-// subflowsMax is how many subflows the kernel lets a connection have beside the first.
-const subflowsMax = 8
-
 // settings are what the flags ask for.
 func (f *mptcpFlags) settings(c *api.Client) (s subflows.Settings, err error) {
 	s.AfterBytes = f.after

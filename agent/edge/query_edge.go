@@ -111,7 +111,7 @@ func (s *Service) shares() []int {
 // sources says who told of backends.
 type sources map[learnt]string
 
-// learnt is a backend that somebody told of.
+// learnt is a backend of a service that a routing protocol told of.
 type learnt struct {
 	of  config.Endpoint
 	sid netip.Addr

@@ -211,7 +211,7 @@ func (e *Room) Refresh() error {
 	}
 	if e.checks.stale {
 		e.followLoads()
-		e.checks.check()
+		e.check()
 	}
 	e.checks.notePanics()
 	return nil
@@ -289,6 +289,17 @@ func (e *Room) retryLater(err error) {
 		e.retryAt = e.Now() + refreshRetry
 		e.Log.Warn("chains stay as they were; tried again soon", "error", err, "after",
 			refreshRetry)
+	}
+}
+
+// check has backends checked, now or soon.
+func (e *Room) check() {
+	before := e.checks.warning
+	if e.checks.check(); e.checks.stale {
+		e.retryAt = e.Now() + refreshRetry
+	}
+	if e.checks.warning != before {
+		e.Rewarn()
 	}
 }
 

@@ -64,7 +64,7 @@ func (k *checks) health(s *config.Service, backend string) health.State {
 }
 
 // check makes the backends of the running services those that are checked. A failure is no reason
-// to stop: a check that does not run finds nobody failing.
+// to stop: a check that does not run finds nobody failing. It leaves stale true.
 func (k *checks) check() {
 	var jobs, asked []health.Job
 	var ways []health.Path
@@ -81,8 +81,8 @@ func (k *checks) check() {
 	k.warning, k.stale = "", false
 	if err := k.setPaths(ways); err != nil {
 		k.warning = "backends are not checked: " + err.Error()
-		k.Log.Warn("backends are not checked", "error", err)
-		jobs = nil
+		k.Log.Warn("backends are not checked; tried again soon", "error", err)
+		jobs, k.stale = nil, true
 	}
 	k.watchJobs(jobs)
 	k.signals.ask(asked, k.Node.Secret)

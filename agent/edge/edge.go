@@ -134,7 +134,7 @@ func (c edgeChange) Guard(next *config.Node) error { return c.room.Guard(next, c
 func (e *Room) Settled() {
 	e.followNetwork()
 	e.followLoads()
-	e.checks.check()
+	e.check()
 	e.dropStrays()
 }
 

@@ -224,8 +224,9 @@ func (a *agents) healthy(s config.Service) int {
 			return passing
 		}
 		if time.Now().After(deadline) {
-			a.t.Fatalf("%s: %d of %d backends pass their checks: %+v", s.Name, passing,
-				len(s.Backends), backends[0].Health)
+			status, err := a.client("edge").Status(a.t.Context())
+			a.t.Fatalf("%s: %d of %d backends pass their checks: %+v; warnings %q, %v", s.Name,
+				passing, len(s.Backends), backends[0].Health, status.Warnings, err)
 		}
 	}
 }

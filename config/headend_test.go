@@ -29,6 +29,7 @@ func drawHeadend(t *rapid.T) *config.Headend {
 		h.Southbound = &config.Southbound{
 			Controllers: []string{"[fd00:5e::9]:9478", "controller.example:1"},
 			Router:      pick(t, "", "leaf1"), TokenFile: "/etc/token",
+			Datagrams: rapid.Bool().Draw(t, "datagrams"),
 			TLS: config.TLSFiles{CA: "/etc/ca.pem", Certificate: "/etc/c.pem",
 				Key: "/etc/k.pem"}}
 	}

@@ -16,6 +16,8 @@ type Southbound struct {
 	// absolute path of a file that holds this router's token
 	TokenFile string   `key:"tokenFile"`
 	TLS       TLSFiles `key:"tls"`
+	// whether changes may come ahead of a stream, by UDP: each stream opens a port for them
+	Datagrams bool `key:"datagrams" default:"true" omit:"default"`
 }
 
 const maxControllers = 8
@@ -77,6 +79,6 @@ func (s *Southbound) String() string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("%v, router %q, tokenFile %s, ca %s, certificate %s, key %s",
-		s.Controllers, s.Router, s.TokenFile, s.TLS.CA, s.TLS.Certificate, s.TLS.Key)
+	return fmt.Sprintf("%v, router %q, tokenFile %s, ca %s, certificate %s, key %s, datagrams %t",
+		s.Controllers, s.Router, s.TokenFile, s.TLS.CA, s.TLS.Certificate, s.TLS.Key, s.Datagrams)
 }

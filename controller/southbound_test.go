@@ -161,7 +161,7 @@ func (l *southLab) controller(address string, epoch int, more string) (*Client, 
 func (l *southLab) follower(h southbound.Headend, change func(*southbound.Options),
 	addresses ...string) *southbound.Follower {
 	o := southbound.Options{Controllers: addresses, Router: "leaf1", Version: "test",
-		Capacity: 1000, TokenFile: filepath.Join(l.dir, "token1"), Headend: h,
+		Datagrams: true, Capacity: 1000, TokenFile: filepath.Join(l.dir, "token1"), Headend: h,
 		TLS: southbound.Files{CA: filepath.Join(l.dir, "ca.pem"),
 			Certificate: filepath.Join(l.dir, "router.pem"),
 			Key:         filepath.Join(l.dir, "router.key")},

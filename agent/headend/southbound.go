@@ -44,7 +44,7 @@ func (h *Room) followControllers() {
 	}
 	h.controllers.follower = southbound.Follow(southbound.Options{
 		Controllers: wanted.Controllers, Router: router, TokenFile: wanted.TokenFile,
-		TLS:     southbound.Files(wanted.TLS),
+		TLS: southbound.Files(wanted.TLS), Datagrams: wanted.Datagrams,
 		Version: h.Version, Capacity: h.Node.Headend.Flows, Groups: groupCapacity(h.Node.Headend),
 		Headend: flowTable{h}, Log: h.Log})
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -106,6 +107,25 @@ func listenDatagrams(controller string) (*datagrams, error) {
 	port := socket.LocalAddr().(*net.UDPAddr).Port
 	return &datagrams{socket, sealed,
 		&southboundpb.Datagrams{Port: uint32(port), Key: key}}, nil
+}
+
+// offerDatagrams opens a port for changes that come ahead of the stream, unless that is not wanted,
+// and says so in the hello. What it returns closes the port.
+func (s *session) offerDatagrams(ctx context.Context, hello *southboundpb.Hello) (end func()) {
+	if !s.options.Datagrams {
+		return func() {}
+	}
+	controller := s.options.Controllers[s.link]
+	d, err := listenDatagrams(controller)
+	if err != nil {
+		s.options.Log.Info("changes come by the stream alone", "controller", controller, "error",
+			err)
+		return func() {}
+	}
+	hello.Datagrams = d.hello
+	var done sync.WaitGroup
+	done.Go(func() { s.takeDatagrams(ctx, d) })
+	return func() { d.socket.Close(); done.Wait() }
 }
 
 // takeDatagrams makes the changes that come ahead of the stream, until the socket is closed.

@@ -180,9 +180,7 @@ func TestDatagrams(t *testing.T) {
 	follower := southbound.Follow(southbound.Options{
 		Controllers: []string{firstAddress, secondAddress}, Router: "r",
 		TokenFile: filepath.Join(dir, "token"), Headend: h, Log: slog.New(slog.DiscardHandler),
-		TLS: southbound.Files{CA: filepath.Join(dir, "ca.pem"),
-			Certificate: filepath.Join(dir, "router.pem"),
-			Key:         filepath.Join(dir, "router.key")}})
+		Datagrams: true, TLS: routerFiles(dir)})
 	defer follower.Stop()
 	has := func(segment string, sets int) {
 		t.Helper()
@@ -241,6 +239,38 @@ func TestDatagrams(t *testing.T) {
 	}
 	if follower.Links()[0].Forged == 0 {
 		t.Error("no forged datagram is counted")
+	}
+}
+
+func routerFiles(dir string) southbound.Files {
+	return southbound.Files{CA: filepath.Join(dir, "ca.pem"),
+		Certificate: filepath.Join(dir, "router.pem"), Key: filepath.Join(dir, "router.key")}
+}
+
+// TestWithoutDatagrams has a head-end that wants none offer no port, and take changes by the
+// stream.
+func TestWithoutDatagrams(t *testing.T) {
+	dir := t.TempDir()
+	authority := southboundtest.NewAuthority(t, dir)
+	authority.Leaf(t, "controller", netip.IPv6Loopback())
+	authority.Leaf(t, "router")
+	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("word"), 0o600))
+	controller, address := listenTeller(t, dir)
+	h := &table{paths: map[flow.Tuple]southbound.Path{}}
+	follower := southbound.Follow(southbound.Options{Controllers: []string{address}, Router: "r",
+		TokenFile: filepath.Join(dir, "token"), Headend: h, Log: slog.New(slog.DiscardHandler),
+		TLS: routerFiles(dir)})
+	defer follower.Stop()
+	one := controller.accept(t, 1)
+	if one.hello.GetDatagrams() != nil {
+		t.Errorf("the hello offers %v", one.hello.GetDatagrams())
+	}
+	one.byStream(change(1, "fc00::1"))
+	refused := one.applied(1)
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if len(refused) != 0 || h.sets != 1 {
+		t.Errorf("refused %v, set %d times", refused, h.sets)
 	}
 }
 

@@ -43,6 +43,7 @@ type Options struct {
 	Router      string   // the node's name in the controllers' topology
 	TLS         Files
 	TokenFile   string
+	Datagrams   bool // whether changes may come ahead of a stream, by UDP
 	Version     string
 	Capacity    int // how many flows can have paths
 	Groups      int // how many prefixes can have groups
@@ -190,16 +191,8 @@ func (f *Follower) follow(ctx context.Context, i int) error {
 	hello := &southboundpb.Hello{Router: f.options.Router, Version: f.options.Version,
 		Capacity: uint64(f.options.Capacity), Groups: uint64(f.options.Groups)}
 	one := &session{Follower: f, link: i, stream: stream}
-	if d, err := listenDatagrams(f.options.Controllers[i]); err == nil {
-		hello.Datagrams = d.hello
-		var done sync.WaitGroup
-		done.Go(func() { one.takeDatagrams(ctx, d) })
-		defer done.Wait()
-		defer d.socket.Close()
-	} else {
-		f.options.Log.Info("changes come by the stream alone", "controller",
-			f.options.Controllers[i], "error", err)
-	}
+	end := one.offerDatagrams(ctx, hello)
+	defer end()
 	err = stream.Send(&southboundpb.FromHeadend{
 		Message: &southboundpb.FromHeadend_Hello{Hello: hello}})
 	if err != nil && !errors.Is(err, io.EOF) { // EOF: Recv says why

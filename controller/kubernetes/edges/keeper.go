@@ -284,10 +284,11 @@ func (k *Keeper) tell(ctx context.Context, names []string) error {
 			continue
 		}
 		if !there || sum != had {
-			if many += len(want.Backends); many > backends && len(d.Set) > 0 {
+			if many+len(want.Backends) > backends && len(d.Set) > 0 {
 				k.add([]string{name}) // for the next change
 				continue
 			}
+			many += len(want.Backends)
 			d.Set = append(d.Set, want)
 		}
 		fresh = append(fresh, name)

@@ -15,6 +15,7 @@
 #include "include/inner.h"
 #include "include/end_learn.h"
 #include "include/offer_copies.h"
+#include "include/pass_on.h"
 #include "include/quicflow.h"
 #include "include/refused_syn.h"
 #include "include/signals.h"
@@ -23,22 +24,6 @@
 #include "include/decap.h"
 
 /* ===== Steps ===== */
-
-/* The number of the SID that the destination is, or SIDS_MAX: none. */
-static __always_inline __u32 sid_find(const struct address *destination)
-{
-	for (__u32 i = 0; i < SIDS_MAX && settings.sids[i].behavior; i++)
-		if (prefix_contains(&settings.sids[i].prefix, destination))
-			return i;
-	return SIDS_MAX;
-}
-
-static __always_inline bool has_argument(const volatile struct local_sid *sid,
-					 const struct address *destination)
-{
-	return (destination->word[0] & ~sid->prefix.mask.word[0]) ||
-	       (destination->word[1] & ~sid->prefix.mask.word[1]);
-}
 
 #define SERVICE_QUIC 0x80000000
 
@@ -56,56 +41,6 @@ static __noinline __u32 service_index(const struct packet *p)
 	if (!service)
 		return 0;
 	return service->quic ? service->index | SERVICE_QUIC : service->index;
-}
-
-/* What is in the argument of the SID that a packet came to. */
-struct argument {
-	__u32 ids; /* how many */
-	__u16 last;
-};
-
-static __always_inline struct argument argument_read(const volatile struct local_sid *sid,
-						     const struct address *destination)
-{
-	struct argument argument = {};
-
-	for (int word = 0; word < 2; word++)
-		for (int shift = 0; shift < 64; shift += 16) {
-			__u16 id = (destination->word[word] & ~sid->prefix.mask.word[word]) >>
-				   shift;
-
-			/* Without a branch: the verifier would follow each id both ways. */
-			argument.ids += is_some(id);
-			argument.last ^= (bpf_ntohs(id) ^ argument.last) & -is_some(id);
-		}
-	return argument;
-}
-
-/* How many candidates a carrier names after this host. */
-static __always_inline __u32 argument_ids(const struct outer *outer, const struct ipv6hdr *ip)
-{
-	return argument_read(&settings.sids[outer->sid % SIDS_MAX], (const void *)&ip->daddr).ids -
-	       !!outer->copy;
-}
-
-/* Whether one of a word's four ids may be the mark of a copy: all ones, but for the last bit. */
-static __always_inline bool may_have_mark(__u64 word)
-{
-	__u64 ones = 0xfefffefffefffeffULL, zero = ~word & ones; /* in memory order */
-
-	return (zero - 0x0001000100010001ULL) & ~zero & 0x8000800080008000ULL;
-}
-
-/* Takes the mark of a copy for what it is: no candidate. Not inlined, for it is rare. */
-static __noinline void copy_mark_read(struct outer *outer, const struct address *destination)
-{
-	struct argument argument =
-		argument_read(&settings.sids[outer->sid % SIDS_MAX], destination);
-
-	if (argument.last < COPY_MARK)
-		return;
-	outer->copy = argument.last - COPY_MARK + 1;
-	outer->argument = argument.ids > 1;
 }
 
 /*
@@ -231,84 +166,6 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 	return opens && service && offer_new_connection(ctx, f, outer, p, service);
 }
 
-/* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
-static __always_inline int next_segment(struct xdp_md *ctx, struct ipv6hdr *ip, __u32 srh_offset,
-					bool argument)
-{
-	struct routing_header *srh;
-	struct address *segment;
-
-	if (argument) {
-		carrier_shift(ip);
-		return REASON_NONE;
-	}
-	srh = srh_at(ctx, srh_offset);
-	if (!srh || !srh->segments_left)
-		return REASON_BAD_SRH;
-	srh->segments_left--;
-	segment = (struct address *)(srh + 1) + srh->segments_left;
-	if ((void *)(segment + 1) > (void *)(long)ctx->data_end)
-		return REASON_TRUNCATED;
-	*(struct address *)&ip->daddr = *segment;
-	return REASON_NONE;
-}
-
-/* Where the packet goes now. A compressed SID is remembered; any other segment is asked for. */
-static __always_inline struct next_hop *next_candidate(struct xdp_md *ctx, const struct ipv6hdr *ip,
-						       bool argument)
-{
-	const struct address *source = (const void *)&ip->saddr,
-			     *destination = (const void *)&ip->daddr;
-	__u8 choice = bpf_ntohl(
-		*(__be32 *)ip); /* the flow label's low bits: the edge chose by the same */
-
-	if (argument)
-		return next_hop_for(ctx, source, destination, bpf_ntohs(((__be16 *)&ip->daddr)[2]),
-				    choice);
-	return next_hop_uncached(ctx, source, destination, choice);
-}
-
-/* Sends the packet to the next candidate. Not inlined, for the verifier's sake. */
-__noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bool argument)
-{
-	struct next_hop *hop;
-	struct ipv6hdr *ip;
-	__u32 shrink;
-	int reason;
-
-	if (!f)
-		return XDP_ABORTED;
-	shrink = frame_l2_length(f);
-	ip = (void *)(long)ctx->data + (shrink & OFFSET_MAX);
-	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
-		return drop(REASON_TRUNCATED);
-	reason = next_segment(ctx, ip, srh_offset, argument);
-	if (reason)
-		return drop(reason);
-	if (ip->hop_limit <= 1) {
-		ip->hop_limit = 1;
-		count_in(&drops, REASON_HOP_LIMIT);
-		return XDP_PASS; /* the kernel answers Time Exceeded */
-	}
-	hop = next_candidate(ctx, ip, argument);
-	if (!hop || hop->how == NEXT_HOP_NONE)
-		return drop(REASON_NO_ROUTE);
-	if (sizeof(*ip) + bpf_ntohs(ip->payload_len) > hop->mtu && hop->mtu) {
-		count_in(&drops, REASON_PACKET_TOO_BIG);
-		return XDP_PASS; /* the kernel answers Packet Too Big */
-	}
-	if (hop->how == NEXT_HOP_HAND)
-		return next_hop_leave(ctx, hop);
-	ip->hop_limit--;
-	next_hop_apply(ctx, hop, f);
-	shrink -= frame_l2_length(f);
-	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
-		return drop(REASON_TRUNCATED);
-	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
-		return drop(REASON_TRUNCATED);
-	return next_hop_send(ctx, hop);
-}
-
 /* Whether a decapsulating SID is for what is behind the outer headers. */
 static __always_inline bool decapsulates(const struct outer *outer)
 {
@@ -334,7 +191,7 @@ static __always_inline __u32 copy_window(const struct packet *inner)
  * End.DT4.COND, End.DT6.COND, End.DT46.COND, which send strays back.
  */
 static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *c, struct frame *f,
-					     const struct outer *outer, struct packet *inner)
+					     struct outer *outer, struct packet *inner)
 {
 	bool offer = outer->behavior == BEHAVIOR_END_OFFER;
 	bool left = outer->argument || segments_left(ctx, outer->srh);
@@ -342,7 +199,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	int reason = REASON_NONE, seen = COPY_FIRST;
 	__u32 service;
 	__u64 copy;
-	bool quic;
+	bool quic, taken;
 
 	if (!offer && left)
 		return drop(REASON_SEGMENTS_LEFT);
@@ -361,9 +218,14 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		seen = copy_judge(copy, outer->copy - 1, copy_window(inner));
 	if (unlikely(seen == COPY_TAKEN))
 		return drop(REASON_DUPLICATE);
-	if (offer ? (left && seen == COPY_PASSED) ||
-			    !takes(ctx, f, outer, inner, left, service, quic) :
-		    is_stray(ctx, inner)) {
+	if (offer)
+		taken = !(left && seen == COPY_PASSED) &&
+			takes(ctx, f, outer, inner, left, service, quic);
+	else
+		taken = !is_stray(ctx, inner);
+	if (offer && !taken && rest_is_here(ctx, f, outer))
+		taken = takes(ctx, f, outer, inner, false, service, quic);
+	if (!taken) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
 		if (copy && !seen)

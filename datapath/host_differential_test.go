@@ -165,7 +165,7 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 		}
 	}
 	for _, sid := range []string{"fcbb:bb00:2::", "fcbb:bb00:3::", "fcbb:bb00:4::", "fcbb:bb00:5::",
-		"fcbb:bb00:6::"} {
+		"fcbb:bb00:6::", "fcbb:bb00:1::", "2001:db8:51d::1"} { // the last two are the host itself
 		world.Others = append(world.Others, netip.MustParseAddr(sid))
 	}
 	for _, s := range hostServices {

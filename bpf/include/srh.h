@@ -93,9 +93,9 @@ static __always_inline void outer_write(struct ipv6hdr *ip, __u8 traffic_class,
  * NEXT-C-SID, RFC 9800 section 4.1: the active 16-bit id behind the 32-bit block
  * goes, the following ids move up, zeros come in.
  */
-static __always_inline void carrier_shift(struct ipv6hdr *ip)
+static __always_inline void carrier_shift(struct address *carrier)
 {
-	__be16 *word = (__be16 *)&ip->daddr;
+	__be16 *word = (__be16 *)carrier;
 
 #pragma unroll
 	for (int i = 2; i < 7; i++)

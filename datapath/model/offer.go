@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"sextant/lb/acceptance"
 	"sextant/packet/flow"
@@ -78,6 +79,10 @@ func (v *visit) offer(r Result) Result {
 	case !first && v.left():
 		r.Offer = OfferPassedBefore
 	default:
+		r.Offer = v.consider(&r, &inner, service)
+	}
+	if !r.Offer.takes() && v.restIsHere() {
+		r.SID = v.sid.Prefix
 		r.Offer = v.consider(&r, &inner, service)
 	}
 	if !r.Offer.takes() {
@@ -218,7 +223,7 @@ func (s Socket) fitsTimeWait(t *transport) bool {
 // passOn sends the packet to the next candidate.
 func (v *visit) passOn(r Result) Result {
 	destination, left := v.next()
-	hopLimit := v.outer.data[v.outer.start+ipv6HopLimitOffset]
+	hopLimit := v.outer.hopLimit()
 	if hopLimit <= 1 {
 		r.Verdict, r.Reason = HandToKernel, ReasonHopLimit
 		r.Frame = v.rewrite(v.frame.appendLinkHeader(nil, etherTypeIPv6), destination, left, 1)
@@ -255,6 +260,32 @@ func (v *visit) next() (destination netip.Addr, left int) {
 	left--
 	segment := v.outer.data[v.outer.srh+srhFixedLength+segmentLength*left:]
 	return netip.AddrFrom16([16]byte(segment[:segmentLength])), left
+}
+
+// ownMost is of how many candidates behind the first a host sees that they are itself: a chain has
+// no more.
+const ownMost = 5
+
+// restIsHere passes the packet on to this host itself as long as the next candidate is another
+// End.OFFER SID of it. It reports whether that was the last one.
+func (v *visit) restIsHere() bool {
+	for range ownMost {
+		if !v.left() {
+			return false
+		}
+		destination, left := v.next()
+		sid, ok := v.host.localSID(destination)
+		if !ok || sid.Behavior != srv6.EndOFFER {
+			return false
+		}
+		data := slices.Clone(v.outer.data[:v.outer.start])
+		v.outer.data = v.rewrite(data, destination, left, v.outer.hopLimit())
+		v.outer.dst, v.sid, v.tell = destination, sid, 0
+		if !v.left() {
+			return true
+		}
+	}
+	return false
 }
 
 // rewrite appends the outer packet to a link header, on its way to destination.

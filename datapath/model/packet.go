@@ -50,6 +50,9 @@ type packet struct {
 // flowLabel returns the label of an IPv6 packet.
 func (p *packet) flowLabel() uint32 { return binary.BigEndian.Uint32(p.data[p.start:]) & 0xfffff }
 
+// hopLimit returns that of an IPv6 packet.
+func (p *packet) hopLimit() uint8 { return p.data[p.start+ipv6HopLimitOffset] }
+
 // note keeps the first problem met.
 func (p *packet) note(problem Reason) {
 	if p.problem == ReasonNone {

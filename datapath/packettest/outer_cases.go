@@ -67,6 +67,15 @@ func PassOnCases(ip []byte) map[string][2]Outer {
 		"carrier of 6": {To(addr("fcbb:bb00:1:2:3:4:5:6")), To(addr("fcbb:bb00:2:3:4:5:6:0"))},
 		"last bit":     {To(addr("fcbb:bb00:1::1")), To(addr("fcbb:bb00::1:0"))},
 	}
+	// Candidates that are the same host, by this SID or another one, are passed over.
+	cases["carrier to itself"] = [2]Outer{To(addr("fcbb:bb00:1:1:1:2:3::")),
+		To(addr("fcbb:bb00:2:3::"))}
+	cases["SRH to itself"] = step(To(OfferSID), To(s[0]), func(left uint8) []byte {
+		if left == 0 {
+			return SRH(next, 0, 2, s[0], ClassicSID, OfferSID)
+		}
+		return SRH(next, 2, 2, s[0], ClassicSID, OfferSID)
+	}, 1)
 	for n := uint8(2); n <= 6; n++ {
 		list := s[:n]
 		cases[fmt.Sprintf("first of %d in an SRH", n)] = step(To(OfferSID), To(list[n-2]),
@@ -105,6 +114,11 @@ func TakenCases(ip []byte, class uint8) map[string]Outer {
 		"whole address": To(ClassicSID),
 		"SRH":           To(OfferSID).With(rout, SRH(next, 0, 2, other, other, other)),
 		"SRH at DT46":   To(DT46SID).With(rout, SRH(next, 0, 0, other)),
+		"itself":        To(addr("fcbb:bb00:1:1:1::")),
+		"itself in an SRH": To(ClassicSID).With(rout,
+			SRH(next, 2, 2, OfferSID, ClassicSID, other)),
+		"itself in a carrier and an SRH": To(addr("fcbb:bb00:1:1::")).With(rout,
+			SRH(next, 1, 1, ClassicSID, other)),
 		"headers around": To(DT46SID).With(hop,
 			Extension(dst, 3), Extension(rout, 0), SRH(dst, 0, 1, other, other),
 			Extension(next, 1)),

@@ -11,6 +11,7 @@ func Warnings(n *Node) (list []string) {
 		}
 		list = append(list, n.Edge.shareWarnings()...)
 		list = append(list, n.Edge.orderWarnings()...)
+		list = append(list, n.copiesWarnings()...)
 	}
 	if n.Headend != nil {
 		for i, at := range n.Headend.Interfaces {

@@ -57,3 +57,20 @@ func (c *checker) copies(where string, s Service, e *Edge) {
 				srv6.MaxCarrierCSIDs-s.markSIDs()-s.Way.SIDs), join(where, "depth"))
 	}
 }
+
+// copiesMTU is how long a packet may be that goes twice, in bytes, outer header included: datapath's
+// loopMTU.
+const copiesMTU = 3400
+
+// copiesWarnings are about packets of which no second copy is sent.
+func (n *Node) copiesWarnings() (list []string) {
+	for i := range n.Edge.Services {
+		if s := &n.Edge.Services[i]; len(s.Copies) > 0 && n.Domain.MTU > copiesMTU {
+			list = append(list, fmt.Sprintf("service %q: copies: packets of more than %d bytes "+
+				"with the outer header go once, and domain.mtu says that there are packets of %d; "+
+				"write domain.mtu: %d on all nodes, if all are to have their copies", s.Name,
+				copiesMTU, n.Domain.MTU, copiesMTU))
+		}
+	}
+	return list
+}

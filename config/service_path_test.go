@@ -131,6 +131,13 @@ func TestWays(t *testing.T) {
 	if err != nil || n.Edge.Services[0].Depth != 3 || !n.Edge.HasCopies() {
 		t.Errorf("copies: %v, want room for two SIDs and the mark", err)
 	}
+	for mtu, warned := range map[int]bool{3400: false, 3401: true} {
+		n.Domain.MTU = mtu
+		if said := strings.Join(config.Warnings(n), "; "); strings.Contains(said,
+			"packets of more than 3400 bytes with the outer header go once") != warned {
+			t.Errorf("domain.mtu %d with copies: warnings %q", mtu, said)
+		}
+	}
 	for _, test := range []struct{ network, encapsulation, way, want string }{
 		{"", "carrier", "{by: delay}", "knows no topology"},
 		{plain, "carrier", "{by: telemetry}", "no controller is named"},

@@ -27,6 +27,7 @@ func BenchmarkCFLB(b *testing.B) {
 			{"ports-skip32", cflb.Parameters{Fields: cflb.BothPorts, Radix: 4,
 				Cipher: cflb.Skip32}},
 			{"ports-radix5", cflb.Parameters{Fields: cflb.BothPorts, Radix: 5}},
+			{"ports-radix8", cflb.Parameters{Fields: cflb.BothPorts, Radix: 8}},
 			{"label+port", cflb.Defaults(cflb.FlowLabelSourcePort, 4, [16]byte{1})},
 		} {
 			if family == "v6" || !p.Fields.HasLabel() {

@@ -153,8 +153,9 @@ static __always_inline __u16 rotate_right_16(__u16 x, __u16 by)
 	return twice >> (by & 15);
 }
 
-/* RC5-16/12/16: little-endian words of the number's octets in network order. */
-static __always_inline __u64 cflb_rc5_decrypt(const volatile struct cflb_network *n, __u32 x)
+/* RC5-16/12/16: little-endian words of the number's octets in network order. It and Skip32 are
+ * functions of their own, so that the compiler has registers left where the default cipher is. */
+static __noinline __u64 cflb_rc5_decrypt(const volatile struct cflb_network *n, __u32 x)
 {
 	__u16 a = __builtin_bswap16(x >> 16), b = __builtin_bswap16(x);
 
@@ -168,13 +169,18 @@ static __always_inline __u64 cflb_rc5_decrypt(const volatile struct cflb_network
 	return (__u64)__builtin_bswap16(a) << 16 | __builtin_bswap16(b);
 }
 
+static __noinline __u64 cflb_skip32_decrypt(const volatile struct cflb_network *n, __u32 x)
+{
+	return skip32_decrypt(n->skip32, x);
+}
+
 static __always_inline __u64 cflb_decrypt(const volatile struct cflb_network *n, __u64 x)
 {
+	if (__builtin_expect(n->cipher == CFLB_FEISTEL, true))
+		return cflb_feistel_decrypt(n, x);
 	if (n->cipher == CFLB_RC5)
 		return cflb_rc5_decrypt(n, x);
-	if (n->cipher == CFLB_SKIP32)
-		return skip32_decrypt(n->skip32, x);
-	return cflb_feistel_decrypt(n, x);
+	return cflb_skip32_decrypt(n, x);
 }
 
 /* ===== Selector ===== */
@@ -251,13 +257,28 @@ static __always_inline __u32 cflb_search(const struct cflb_group *g, const __u32
 	return g->last;
 }
 
+/* The next hop that a digit names, or that of the hash, of a group whose next hops are all up. No
+ * branch depends on the digit: of packets whose sources control nothing, no processor foresees it.
+ */
+static __always_inline __u32 cflb_named_or_hashed(const struct cflb_group *g, __u32 digit,
+						  __u32 hash, enum cflb_choice *choice)
+{
+	__u64 named = (__u64)digit - g->count; /* all its upper bits are 1 if the digit is less */
+	__u32 index = (__u64)hash * g->count >> 32;
+
+	barrier_var(named); /* or else the compiler makes a branch of it */
+	named >>= 32;
+	*choice = CFLB_BEYOND + (__u32)named; /* less 1: CFLB_CONTROLLED */
+	return index ^ ((index ^ digit) & (__u32)named);
+}
+
 /* Algorithm 1: the index of the next hop in a group that has one which is up. */
 static __always_inline __u32 cflb_next_hop_of(const volatile struct cflb_network *n, __u32 router,
 					      const struct cflb_packet *p,
 					      const struct cflb_group *g, enum cflb_choice *choice)
 {
 	__u64 h = cflb_addresses(n->seed, p), value, selector, rest = p->protocol;
-	__u32 digit;
+	__u32 digit, hash;
 
 	*choice = CFLB_UNREADABLE;
 	if (!cflb_read(n->fields, p, &value)) {
@@ -272,6 +293,11 @@ static __always_inline __u32 cflb_next_hop_of(const volatile struct cflb_network
 		return cflb_search(g, g->plain, cflb_fallback(h, value, router));
 	digit = cflb_digit(n, selector, p->hop_limit, h);
 	*choice = CFLB_CONTROLLED;
+	if (g->equal && g->count == n->radix) /* each digit names one */
+		return digit;
+	hash = cflb_fallback(h, value, router);
+	if (g->equal)
+		return cflb_named_or_hashed(g, digit, hash, choice);
 	if (digit < g->count) {
 		barrier_var(digit); /* what follows is for the verifier: a group has no more */
 		digit &= CFLB_NEXT_HOPS - 1;
@@ -279,5 +305,5 @@ static __always_inline __u32 cflb_next_hop_of(const volatile struct cflb_network
 			return digit;
 	}
 	*choice = CFLB_BEYOND;
-	return cflb_search(g, g->beyond, cflb_fallback(h, value, router));
+	return cflb_search(g, g->beyond, hash);
 }

@@ -10,23 +10,27 @@ type Clos struct {
 	pods         []int     // of each leaf
 	aggregations *Coloring // flows between leaves, the color is the aggregation switch
 	// for each aggregation switch, flows between pods, the color is the core switch
-	cores []*Coloring
-	// edges of aggregations and of cores, by flow
-	byLeaf, byCore []colored
-	flows          []flow
-	unused         []Flow
-	moved          []Flow
-	marked         []bool // the flows in moved
+	cores  []*Coloring
+	flows  []record
+	unused []Flow
+	moved  []Flow
 }
+
+// Levels of a flow's record. Its group is that of its core switch, or noGroup.
+const (
+	byLeaf = iota
+	byCore
+)
+
+// States of a flow.
+const (
+	between uint8 = 1 << iota // it is between leaves
+	entered                   // group stands
+	marked                    // it is in moved
+)
 
 // A Flow is the number of a flow in its network. Numbers of removed flows are used again.
 type Flow = Edge
-
-type flow struct {
-	src, dst int32 // leaves
-	group    int8  // of its core switch; noGroup: it has none
-	entered  bool  // group stands
-}
 
 const noGroup = -1
 
@@ -52,7 +56,7 @@ func NewClos(pods []int, aggregations, cores int) (*Clos, error) {
 		return nil, fmt.Errorf("aggregation switches: %w", err)
 	}
 	t := &Clos{pods: pods, cores: make([]*Coloring, aggregations)}
-	t.aggregations = newOf(&t.byLeaf, len(pods), len(pods), aggregations)
+	t.aggregations = newOf(&t.flows, byLeaf, len(pods), len(pods), aggregations)
 	if cores == 0 {
 		return t, nil
 	}
@@ -60,7 +64,7 @@ func NewClos(pods []int, aggregations, cores int) (*Clos, error) {
 		return nil, fmt.Errorf("core switches: %w", err)
 	}
 	for i := range t.cores {
-		t.cores[i] = newOf(&t.byCore, count, count, cores)
+		t.cores[i] = newOf(&t.flows, byCore, count, count, cores)
 	}
 	return t, nil
 }
@@ -99,16 +103,17 @@ func (t *Clos) join(ends Ends) Flow {
 	if n := len(t.unused); n > 0 {
 		f, t.unused = t.unused[n-1], t.unused[:n-1]
 	} else {
-		t.flows, t.marked = append(t.flows, flow{}), append(t.marked, false)
-		t.byLeaf, t.byCore = append(t.byLeaf, colored{}), append(t.byCore, colored{})
+		t.flows = append(t.flows, record{})
 	}
-	t.flows[f] = flow{src: int32(ends.Src), dst: int32(ends.Dst), group: noGroup}
+	it := &t.flows[f]
+	*it = record{group: noGroup}
 	if ends.Src == ends.Dst {
 		return f
 	}
+	it.state = between
 	t.aggregations.add(f, ends.Src, ends.Dst)
 	for _, other := range t.aggregations.Moved() {
-		if it := &t.flows[other]; it.entered {
+		if it := &t.flows[other]; it.state&entered != 0 {
 			t.mark(other)
 			t.leave(other, it)
 		}
@@ -119,15 +124,15 @@ func (t *Clos) join(ends Ends) Flow {
 // enter gives a flow between pods a core switch of the group of its aggregation switch.
 func (t *Clos) enter(f Flow) {
 	it := &t.flows[f]
-	if it.entered || it.src == it.dst {
+	if it.state&(between|entered) != between {
 		return
 	}
-	it.entered = true
-	from, to := t.pods[it.src], t.pods[it.dst]
+	it.state |= entered
+	from, to := t.pod(it, 0), t.pod(it, 1)
 	if from == to {
 		return
 	}
-	it.group = t.byLeaf[f].color
+	it.group = it.color[byLeaf]
 	cores := t.cores[it.group]
 	cores.add(f, from, to)
 	for _, moved := range cores.Moved() {
@@ -135,18 +140,28 @@ func (t *Clos) enter(f Flow) {
 	}
 }
 
-func (t *Clos) leave(f Flow, it *flow) {
+// pod is where a flow's leaf of a side is. A leaf has a place in each layer of the coloring.
+func (t *Clos) pod(it *record, side int) int {
+	leaf := int(it.ends[byLeaf][side])
+	if leaf >= len(t.pods) {
+		leaf %= len(t.pods)
+	}
+	return t.pods[leaf]
+}
+
+func (t *Clos) leave(f Flow, it *record) {
 	if it.group != noGroup {
 		t.cores[it.group].remove(f)
 	}
-	it.group, it.entered = noGroup, false
+	it.group = noGroup
+	it.state &^= entered
 }
 
 // Remove removes a flow that Add returned. No other flow changes its path.
 func (t *Clos) Remove(f Flow) {
 	t.forget()
 	it := &t.flows[f]
-	if t.leave(f, it); it.src != it.dst {
+	if t.leave(f, it); it.state&between != 0 {
 		t.aggregations.remove(f)
 	}
 	t.unused = append(t.unused, f)
@@ -155,10 +170,10 @@ func (t *Clos) Remove(f Flow) {
 // Path returns the path of a flow.
 func (t *Clos) Path(f Flow) Path {
 	p := Path{-1, -1}
-	if it := t.flows[f]; it.src != it.dst {
-		p.Aggregation = int(t.byLeaf[f].color)
+	if it := &t.flows[f]; it.state&between != 0 {
+		p.Aggregation = int(it.color[byLeaf])
 		if it.group != noGroup {
-			p.Core = int(t.byCore[f].color)
+			p.Core = int(it.color[byCore])
 		}
 	}
 	return p
@@ -181,15 +196,15 @@ func (t *Clos) GreatestLoad() int {
 func (t *Clos) Moved() []Flow { return t.moved }
 
 func (t *Clos) mark(f Flow) {
-	if !t.marked[f] {
-		t.marked[f] = true
+	if it := &t.flows[f]; it.state&marked == 0 {
+		it.state |= marked
 		t.moved = append(t.moved, f)
 	}
 }
 
 func (t *Clos) forget() {
 	for _, f := range t.moved {
-		t.marked[f] = false
+		t.flows[f].state &^= marked
 	}
 	t.moved = t.moved[:0]
 }

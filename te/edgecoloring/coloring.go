@@ -13,15 +13,22 @@ type Edge int32
 // has had. It serves one goroutine.
 type Coloring struct {
 	colors int
-	edges  *[]colored     // colorings that share numbers share it: an edge is in one of them
+	edges  *[]record      // colorings that share numbers share it
+	level  int            // which place and color of a record are this coloring's
 	small  *table[uint16] // nil: it does not hold all
 	large  *table[uint32] // nil: small holds all
 }
 
-// A colored edge.
-type colored struct {
-	ends  [2]int32 // by side: places in its tables
-	color int8
+// levels is how many colorings an edge can be in at once.
+const levels = 2
+
+// A record is what is known of an edge, together, so that a processor finds it by one load: at each
+// level its places, by side, and its color. The last two are their network's.
+type record struct {
+	ends  [levels][2]int32
+	color [levels]int8
+	group int8
+	state uint8
 }
 
 func check(left, right, colors int) error {
@@ -34,10 +41,11 @@ func check(left, right, colors int) error {
 	return nil
 }
 
-// newOf is a coloring without edges, which it keeps in a table, maybe beside those of others.
-func newOf(edges *[]colored, left, right, colors int) *Coloring {
-	return &Coloring{colors: colors, edges: edges,
-		small: newTable[uint16](edges, left, right, colors)}
+// newOf is a coloring without edges, which it keeps at a level of records, maybe beside those of
+// others.
+func newOf(edges *[]record, level, left, right, colors int) *Coloring {
+	return &Coloring{colors: colors, edges: edges, level: level,
+		small: newTable[uint16](edges, level, left, right, colors)}
 }
 
 // add adds an edge between vertices of the left and of the right side, under a number that is not

@@ -19,7 +19,7 @@ func newNumbered(left, right, colors int) (*numbered, error) {
 	if err := check(left, right, colors); err != nil {
 		return nil, err
 	}
-	return &numbered{Coloring: newOf(new([]colored), left, right, colors)}, nil
+	return &numbered{Coloring: newOf(new([]record), 0, left, right, colors)}, nil
 }
 
 func (c *numbered) Add(left, right int) Edge {
@@ -27,7 +27,7 @@ func (c *numbered) Add(left, right int) Edge {
 	if n := len(c.unused); n > 0 {
 		e, c.unused = c.unused[n-1], c.unused[:n-1]
 	} else {
-		*c.edges = append(*c.edges, colored{})
+		*c.edges = append(*c.edges, record{})
 	}
 	c.add(e, left, right)
 	return e
@@ -38,7 +38,7 @@ func (c *numbered) Remove(e Edge) {
 	c.unused = append(c.unused, e)
 }
 
-func (c *numbered) Color(e Edge) int { return int((*c.edges)[e].color) }
+func (c *numbered) Color(e Edge) int { return int((*c.edges)[e].color[0]) }
 
 // A plain multigraph, kept beside a Coloring.
 type plainEdge struct{ left, right int }

@@ -10,7 +10,8 @@ type number interface{ ~uint16 | ~uint32 }
 // own for the coloring: place layer*vertices+v.
 type table[N number] struct {
 	colors int
-	edges  *[]colored
+	edges  *[]record
+	level  int
 	sides  [2]side[N]
 	moved  []Edge
 	walks  []walk // memory of shortest
@@ -29,8 +30,8 @@ type slot[N number] struct{ edge, to N } // to: the place at its other end
 // noEdge stands for none; it is the greatest number.
 func noEdge[N number]() N { return ^N(0) }
 
-func newTable[N number](edges *[]colored, left, right, colors int) *table[N] {
-	t := &table[N]{colors: colors, edges: edges}
+func newTable[N number](edges *[]record, level, left, right, colors int) *table[N] {
+	t := &table[N]{colors: colors, edges: edges, level: level}
 	t.sides[0].vertices, t.sides[1].vertices = left, right
 	for i := range t.sides {
 		t.sides[i].addLayer(colors)
@@ -47,7 +48,8 @@ func (t *table[N]) holds(e Edge) bool {
 
 // widened is the table with other numbers.
 func widened[N, M number](from *table[M]) *table[N] {
-	t := &table[N]{colors: from.colors, edges: from.edges, moved: from.moved}
+	t := &table[N]{colors: from.colors, edges: from.edges, level: from.level,
+		moved: from.moved}
 	for i, s := range from.sides {
 		to := &t.sides[i]
 		to.vertices, to.free, to.at = s.vertices, s.free, make([]slot[N], len(s.at))
@@ -90,7 +92,8 @@ func (c *table[N]) add(e Edge, left, right int) {
 	if freeU&freeV == 0 {
 		color = c.makeFree(u, v)
 	}
-	(*c.edges)[e] = colored{[2]int32{u, v}, int8(color)}
+	it := &(*c.edges)[e]
+	it.ends[c.level], it.color[c.level] = [2]int32{u, v}, int8(color)
 	c.sides[0].at[int(u)*c.colors+color] = slot[N]{N(e), N(v)}
 	c.sides[0].free[u] &^= 1 << color
 	c.sides[1].at[int(v)*c.colors+color] = slot[N]{N(e), N(u)}
@@ -213,7 +216,7 @@ func (c *table[N]) flip(w walk) {
 			c.sides[side].free[at] ^= 1<<x | 1<<y
 			return
 		}
-		edges[s.edge].color = y
+		edges[s.edge].color[c.level] = y
 		c.moved = append(c.moved, Edge(s.edge))
 		x, y, at, side = y, x, int32(s.to), 1-side
 	}
@@ -222,10 +225,11 @@ func (c *table[N]) flip(w walk) {
 // remove takes an edge out.
 func (c *table[N]) remove(e Edge) {
 	c.moved = c.moved[:0]
-	it := (*c.edges)[e]
-	for i, at := range it.ends {
-		c.sides[i].at[int(at)*c.colors+int(it.color)].edge = noEdge[N]()
-		c.sides[i].free[at] |= 1 << it.color
+	it := &(*c.edges)[e]
+	color := it.color[c.level]
+	for i, at := range it.ends[c.level] {
+		c.sides[i].at[int(at)*c.colors+int(color)].edge = noEdge[N]()
+		c.sides[i].free[at] |= 1 << color
 	}
 }
 

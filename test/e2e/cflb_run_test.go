@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,17 +58,6 @@ func runConnect(_ context.Context, words []string) error {
 		}
 	}
 	return nil
-}
-
-// buildSextant builds the program.
-func buildSextant(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "sextant")
-	if out, err := exec.Command("go", "build", "-o", program,
-		"sextant/cmd/sextant").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return program
 }
 
 // An application that knows nothing of paths takes each of the four between two pods, by its source

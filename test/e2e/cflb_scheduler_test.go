@@ -120,20 +120,25 @@ func TestCFLBScheduler(t *testing.T) {
 	}
 }
 
+// scheduleParallel runs a controller of parallel links.
+func scheduleParallel(t *testing.T, program string) (*controller.Client, string) {
+	edges, links := "", ""
+	for i := range parallelLinks {
+		edges += "near far 1\n"
+		links += fmt.Sprintf("- {from: near, to: far, gateways: [10.0.%d.1]}\n", i)
+	}
+	return schedule(t, program, edges, "links:\n"+links+"cflb:\n  keyFile: KEY\n"+
+		"  ipv4: {fields: source-port, radix: 8}\n  hosts: [{prefix: 10.1.0.0/24, router: near}, "+
+		"{prefix: 10.2.0.0/24, router: far}]\n")
+}
+
 // The path manager asks the controller for ports: seven subflows are on seven links. When their
 // connection ends, the controller is told.
 func TestCFLBScheduledSubflows(t *testing.T) {
 	f := newParallel(t)
 	program := buildSextant(t)
 	f.discard(5001)
-	edges, links := "", ""
-	for i := range parallelLinks {
-		edges += "near far 1\n"
-		links += fmt.Sprintf("- {from: near, to: far, gateways: [10.0.%d.1]}\n", i)
-	}
-	client, socket := schedule(t, program, edges, "links:\n"+links+"cflb:\n  keyFile: KEY\n"+
-		"  ipv4: {fields: source-port, radix: 8}\n  hosts: [{prefix: 10.1.0.0/24, router: near}, "+
-		"{prefix: 10.2.0.0/24, router: far}]\n")
+	client, socket := scheduleParallel(t, program)
 	f.manageSubflows(program, "--subflows", "7", "--controller", socket)
 	if links, sockets := f.transfer(1, func(links, _ int) bool {
 		return links == parallelLinks

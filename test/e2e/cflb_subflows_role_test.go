@@ -34,6 +34,12 @@ subflows:
   afterBytes: 100000
   rules: [{name: server, destination: 10.2.0.0/24, nextHops: "7"}]
 `
+	scheduledAgent = subflowsClient + `
+subflows:
+  controller: {socket: SOCKET}
+  afterBytes: 100000
+  rules: [{name: server, destination: 10.2.0.0/24, scheduled: 7}]
+`
 )
 
 // subflowsNode is an agent at the client.
@@ -41,6 +47,18 @@ type subflowsNode struct {
 	*fatTree
 	program, dir, file, pins string
 	agent                    *exec.Cmd
+}
+
+func newSubflowsNode(f *fatTree, program, text string) *subflowsNode {
+	f.t.Helper()
+	pins, err := f.pins()
+	must(f.t, err)
+	n := &subflowsNode{fatTree: f, program: program, dir: f.t.TempDir(),
+		pins: filepath.Join(pins, "client")}
+	n.file = filepath.Join(n.dir, "node.yaml")
+	must(f.t, os.WriteFile(filepath.Join(n.dir, "cflb.key"), []byte(treeKey), 0o600))
+	n.write(text)
+	return n
 }
 
 func (n *subflowsNode) write(text string) {
@@ -57,6 +75,13 @@ func (n *subflowsNode) start() {
 		_, err := n.client().Status(n.t.Context())
 		return err == nil
 	})
+}
+
+// stop ends the agent at once, or as an operator does.
+func (n *subflowsNode) stop(signal os.Signal) {
+	n.t.Helper()
+	_ = n.agent.Process.Signal(signal)
+	_ = n.agent.Wait()
 }
 
 func (n *subflowsNode) client() *api.Client {
@@ -103,19 +128,10 @@ func (n *subflowsNode) paths() (paths []string) {
 func TestSubflowsRole(t *testing.T) {
 	f := newParallel(t)
 	f.discard(5001)
-	pins, err := f.pins()
-	must(t, err)
-	n := &subflowsNode{fatTree: f, program: buildSextant(t), dir: t.TempDir(),
-		pins: filepath.Join(pins, "client")}
-	n.file = filepath.Join(n.dir, "node.yaml")
-	must(t, os.WriteFile(filepath.Join(n.dir, "cflb.key"), []byte(treeKey), 0o600))
+	n := newSubflowsNode(f, buildSextant(t), subflowsAgent)
 	before := n.manager()
-	n.write(subflowsAgent)
 	n.start()
-	defer func() {
-		_ = n.agent.Process.Signal(os.Interrupt)
-		_ = n.agent.Wait()
-	}()
+	defer func() { n.stop(os.Interrupt) }()
 	connection, failed := n.elephant()
 	defer connection.Close()
 	all := []string{"0", "1", "2", "3", "4", "5", "6"}
@@ -123,8 +139,7 @@ func TestSubflowsRole(t *testing.T) {
 	ports := n.sortedPorts()
 	n.carries("all seven links", parallelLinks)
 
-	must(t, n.agent.Process.Kill())
-	_ = n.agent.Wait()
+	n.stop(os.Kill)
 	n.start()
 	n.await("the subflows are found again", func() bool { return slices.Equal(n.paths(), all) })
 	if again := n.sortedPorts(); !slices.Equal(again, ports) {
@@ -155,6 +170,45 @@ func TestSubflowsRole(t *testing.T) {
 		t.Errorf("the connection ended: %v", err)
 	default:
 	}
+}
+
+// A controller gives the subflows of a node's connection their paths, one on each of seven links,
+// and counts them there. It has the same ones when the agent was killed and started again, and
+// knows of none when the connection has ended.
+func TestSubflowsRoleAsksController(t *testing.T) {
+	f := newParallel(t)
+	f.discard(5001)
+	program := buildSextant(t)
+	controller, socket := scheduleParallel(t, program)
+	placed := func() (names []string) {
+		list, err := controller.Elephants(t.Context())
+		must(t, err)
+		for _, e := range list {
+			names = append(names, e.Name+" "+e.Flow.Source.String())
+		}
+		slices.Sort(names)
+		return names
+	}
+	n := newSubflowsNode(f, program, strings.ReplaceAll(scheduledAgent, "SOCKET", socket))
+	n.start()
+	defer func() { n.stop(os.Interrupt) }()
+	connection, _ := n.elephant()
+	defer connection.Close()
+	n.await("seven subflows are counted", func() bool { return len(placed()) == parallelLinks })
+	n.carries("all seven links", parallelLinks)
+	names, ports := placed(), n.sortedPorts()
+
+	n.stop(os.Kill)
+	n.start()
+	n.await("the subflows are found again", func() bool { return len(n.paths()) == parallelLinks })
+	if again := n.sortedPorts(); !slices.Equal(again, ports) {
+		t.Errorf("after a restart the subflows have ports %d, not %d", again, ports)
+	}
+	if again := placed(); !slices.Equal(again, names) {
+		t.Errorf("after a restart the controller has the subflows %q, not %q", again, names)
+	}
+	must(t, connection.Close())
+	n.await("the controller is told of the end", func() bool { return len(placed()) == 0 })
 }
 
 // elephant is a connection that sends for as long as it can.

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +34,9 @@ func TestMain(m *testing.M) {
 		"controller": runController, "besiege": runSiege,
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
-		os.Exit(m.Run())
+		code := m.Run()
+		os.RemoveAll(builtFolder)
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -40,6 +45,30 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// builtFolder has the program of build, until the tests are over.
+var builtFolder string
+
+// build builds the program once for all tests: linking it takes longer than most of them.
+var build = sync.OnceValues(func() (program string, err error) {
+	if builtFolder, err = os.MkdirTemp("", "sextant-e2e-"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(builtFolder, "sextant")
+	if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program,
+		"sextant/cmd/sextant").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// buildSextant returns where the program is.
+func buildSextant(t *testing.T) string {
+	t.Helper()
+	program, err := build()
+	must(t, err)
+	return program
 }
 
 func runAgent(ctx context.Context, args []string) error {

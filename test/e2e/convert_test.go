@@ -29,8 +29,9 @@ func fleetText(n *config.Node, state, secret string) string {
 		if vip := fmt.Sprintf("%q", s.VIP.String()); !slices.Contains(vips, vip) {
 			vips = append(vips, vip)
 		}
-		services = append(services, fmt.Sprintf("{name: s%d, vip: %q, port: %d}", i,
-			s.VIP.String(), s.Port))
+		// What a host can pass on it does, also to itself: several servers are on one host.
+		services = append(services, fmt.Sprintf("{name: s%d, vip: %q, port: %d, "+
+			"accept: {policy: static, threshold: 0}}", i, s.VIP.String(), s.Port))
 	}
 	for i := range 5 {
 		sids = append(sids, fmt.Sprintf(`"fcbb:bb00:%x{i:x}::/48"`, i))

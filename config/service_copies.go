@@ -58,8 +58,8 @@ func (c *checker) copies(where string, s Service, e *Edge) {
 	}
 }
 
-// copiesMTU is how long a packet may be that goes twice, in bytes, outer header included: datapath's
-// loopMTU.
+// copiesMTU is how long a packet may be that goes twice, in bytes, outer header included. It is
+// datapath's loopMTU.
 const copiesMTU = 3400
 
 // copiesWarnings are about packets of which no second copy is sent.

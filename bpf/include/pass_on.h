@@ -21,7 +21,8 @@ static __always_inline struct routing_header *next_in_srh(struct xdp_md *ctx, __
 		return 0;
 	next = srh->segments_left - 1;
 	asm volatile("" : "+r"(next)); /* or clang checks an address 8 bytes on */
-	*segment = (struct address *)(srh + 1) + next;
+	/* Linux 6.1 does not know that segments left are more than 0. */
+	*segment = (struct address *)(srh + 1) + (next & 0xff);
 	return (void *)(*segment + 1) > (void *)(long)ctx->data_end ? 0 : srh;
 }
 

@@ -223,7 +223,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 			takes(ctx, f, outer, inner, left, service, quic);
 	else
 		taken = !is_stray(ctx, inner);
-	if (offer && !taken && rest_is_here(ctx, f, outer))
+	if (offer && !taken && pass_to_self(ctx, f, outer))
 		taken = takes(ctx, f, outer, inner, false, service, quic);
 	if (!taken) {
 		if (t)

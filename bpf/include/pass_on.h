@@ -46,10 +46,10 @@ static __always_inline int next_segment(struct xdp_md *ctx, struct ipv6hdr *ip, 
 }
 
 /*
- * Whether the next candidate is this host again, by another of its SIDs: then the destination is
- * that one. Not static, so that the verifier looks at it once.
+ * Makes the next candidate the destination if it is this host again, by another of its SIDs.
+ * Returns whether it is. Not static, so that the verifier looks at it once.
  */
-__noinline int next_is_here(struct xdp_md *ctx, const struct frame *f, struct outer *outer)
+__noinline int step_to_self(struct xdp_md *ctx, const struct frame *f, struct outer *outer)
 {
 	struct routing_header *srh = 0;
 	struct address next, *segment;
@@ -84,12 +84,13 @@ __noinline int next_is_here(struct xdp_md *ctx, const struct frame *f, struct ou
 	return true;
 }
 
-/* Whether all candidates that are left are this host: it is the last one. */
-static __always_inline bool rest_is_here(struct xdp_md *ctx, const struct frame *f,
+/* Passes the packet on to this host for as long as it is the next candidate. Returns whether that
+ * was the last one. */
+static __always_inline bool pass_to_self(struct xdp_md *ctx, const struct frame *f,
 					 struct outer *outer)
 {
 	for (int i = 0; i < CHAIN_MAX - 1; i++) {
-		if (!next_is_here(ctx, f, outer))
+		if (!step_to_self(ctx, f, outer))
 			return false;
 		if (!outer->argument && !segments_left(ctx, outer->srh))
 			return true;

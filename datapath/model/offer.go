@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sextant/lb/acceptance"
+	"sextant/lb/pool"
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
 )
@@ -81,7 +82,7 @@ func (v *visit) offer(r Result) Result {
 	default:
 		r.Offer = v.consider(&r, &inner, service)
 	}
-	if !r.Offer.takes() && v.restIsHere() {
+	if !r.Offer.takes() && v.passToSelf() {
 		r.SID = v.sid.Prefix
 		r.Offer = v.consider(&r, &inner, service)
 	}
@@ -262,14 +263,10 @@ func (v *visit) next() (destination netip.Addr, left int) {
 	return netip.AddrFrom16([16]byte(segment[:segmentLength])), left
 }
 
-// ownMost is of how many candidates behind the first a host sees that they are itself: a chain has
-// no more.
-const ownMost = 5
-
-// restIsHere passes the packet on to this host itself as long as the next candidate is another
+// passToSelf passes the packet on to this host for as long as the next candidate is another
 // End.OFFER SID of it. It reports whether that was the last one.
-func (v *visit) restIsHere() bool {
-	for range ownMost {
+func (v *visit) passToSelf() bool {
+	for range pool.MaxChain - 1 {
 		if !v.left() {
 			return false
 		}

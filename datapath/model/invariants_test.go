@@ -10,6 +10,7 @@ import (
 	"sextant/datapath/model"
 	"sextant/datapath/packetgen"
 	"sextant/datapath/packettest"
+	"sextant/lb/pool"
 	"sextant/packet/flow"
 )
 
@@ -157,7 +158,23 @@ func checkHost(t *testing.T, host *model.Host, ingress uint32, now time.Duration
 	if out[7] != limit || got.Reason == model.ReasonHopLimit != (in[7] <= 1) {
 		t.Errorf("%x passed on with hop limit %d for %v", in, out[7], got.Reason)
 	}
+	if to := netip.AddrFrom16([16]byte(out[24:40])); offersTo(to) && selves(in) < pool.MaxChain {
+		t.Errorf("%x passed on to the host itself, %v", in, to)
+	}
 	return got
+}
+
+// offersTo reports whether an address is one of the host's SIDs where packets are offered.
+func offersTo(to netip.Addr) bool {
+	return to == classicSID || netip.PrefixFrom(offerSID, 48).Contains(to) &&
+		!netip.PrefixFrom(dt4SID, 64).Contains(to) && !netip.PrefixFrom(dt6SID, 64).Contains(to) &&
+		!netip.PrefixFrom(dt46SID, 64).Contains(to)
+}
+
+// selves is how often a packet may name the host, by whatever octets.
+func selves(packet []byte) int {
+	sid, classic := offerSID.As16(), classicSID.As16()
+	return bytes.Count(packet, sid[4:6]) + bytes.Count(packet, classic[:])
 }
 
 // differences returns how many bytes differ.
@@ -182,7 +199,9 @@ func world() packetgen.World {
 			netip.PrefixFrom(classicSID, 128)},
 		Decapsulating: []netip.Prefix{netip.PrefixFrom(dt4SID, 64), netip.PrefixFrom(dt6SID, 64),
 			netip.PrefixFrom(dt46SID, 64)},
-		Others:         addrs("fcbb:bb00:2::", "fcbb:bb00:3::", "fd00:c0de::2"),
+		// The last two are the host itself.
+		Others: append(addrs("fcbb:bb00:2::", "fcbb:bb00:3::", "fd00:c0de::2"), offerSID,
+			classicSID),
 		Edge:           edgeAddr,
 		Infrastructure: []netip.Addr{edgeAddr},
 		Connections: []packetgen.Connection{

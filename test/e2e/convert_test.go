@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,8 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sextant/config"
 	"sextant/config/convert"
@@ -165,7 +169,12 @@ func (a *agents) serveFleet(n *config.Node) {
 	}
 }
 
-// fleetServes asks each endpoint a few times, and looks at the checks.
+// fleetPorts is from where the client asks its first service; each of them has a port of its own,
+// and is asked from there again and again.
+const fleetPorts = 20000
+
+// fleetServes asks each endpoint a few times, and looks at the checks. The server ends each
+// connection, so that it is in TIME-WAIT when the next one comes from the same port.
 func (a *agents) fleetServes(file string, n *config.Node) {
 	a.t.Helper()
 	if len(n.Edge.Services) != 50 {
@@ -173,16 +182,28 @@ func (a *agents) fleetServes(file string, n *config.Node) {
 	}
 	ns := namespaceOf(a.t, a.lab, "client")
 	defer ns.Close()
+	checked, port := 0, 0
+	reuse := func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		}), err)
+	}
 	c := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			failure := ns.Do(func() error {
-				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
-				return err
+				from := net.Dialer{LocalAddr: &net.TCPAddr{Port: port}, Control: reuse}
+				for {
+					conn, err = from.DialContext(ctx, network, address)
+					if !errors.Is(err, unix.EADDRNOTAVAIL) {
+						return err
+					}
+					time.Sleep(time.Millisecond) // the client's end of the one before is not gone
+				}
 			})
 			return conn, failure
 		}}}
-	checked := 0
-	for _, s := range n.Edge.Services {
+	for i, s := range n.Edge.Services {
+		port = fleetPorts + i
 		var takes []string
 		for _, b := range s.Backends {
 			if b.State == config.Up {

@@ -82,6 +82,7 @@ func TestLimitsOfConfiguration(t *testing.T) {
 		"header":          {config.MaxHeaderBytes, srpolicy.MaxHeader},
 		"protected flows": {config.MaxMerges, datapath.MaxInstances},
 		"paths of one":    {config.MaxMergePaths, datapath.MaxPaths},
+		"copies":          {config.CopiesMTU, datapath.LoopMTU},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: the configuration allows %d, the data plane %d", name, pair[0], pair[1])

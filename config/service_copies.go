@@ -58,18 +58,18 @@ func (c *checker) copies(where string, s Service, e *Edge) {
 	}
 }
 
-// copiesMTU is how long a packet may be that goes twice, in bytes, outer header included. It is
-// datapath's loopMTU.
-const copiesMTU = 3400
+// CopiesMTU is how long a packet may be that goes twice, in bytes, outer header included: what the
+// data plane's loop takes.
+const CopiesMTU = 3400
 
 // copiesWarnings are about packets of which no second copy is sent.
 func (n *Node) copiesWarnings() (list []string) {
 	for i := range n.Edge.Services {
-		if s := &n.Edge.Services[i]; len(s.Copies) > 0 && n.Domain.MTU > copiesMTU {
+		if s := &n.Edge.Services[i]; len(s.Copies) > 0 && n.Domain.MTU > CopiesMTU {
 			list = append(list, fmt.Sprintf("service %q: copies: packets of more than %d bytes "+
 				"with the outer header go once, and domain.mtu says that there are packets of %d; "+
 				"write domain.mtu: %d on all nodes, if all are to have their copies", s.Name,
-				copiesMTU, n.Domain.MTU, copiesMTU))
+				CopiesMTU, n.Domain.MTU, CopiesMTU))
 		}
 	}
 	return list

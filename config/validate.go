@@ -16,7 +16,7 @@ const (
 	maxCandidates     = srv6.MaxCarrierCSIDs
 	maxInfrastructure = 4         // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
 	maxLocators       = 4         // LOCATORS_MAX in bpf/include/guard.h
-	maxSIDs           = 16        // SIDS_MAX in bpf/host.c
+	maxSIDs           = 16        // SIDS_MAX in bpf/include/host.h
 	maxEdgeServices   = 1<<16 - 1 // an index of 16 bits, 0 left out
 	// SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
 	maxHostServices  = 1023

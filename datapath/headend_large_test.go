@@ -17,7 +17,7 @@ import (
 // the loop.
 func TestMirrorMTUFitsTheLoop(t *testing.T) {
 	const vlanTag, twoTags = 4, 8
-	if room := loopMTU + ethernetHeader +
+	if room := LoopMTU + ethernetHeader +
 		vlanTag - copyNoteLength - ethernetHeader - twoTags; srpolicy.MirrorMTU != room {
 		t.Errorf("packets of %d bytes are mirrored, the loop takes %d", srpolicy.MirrorMTU, room)
 	}
@@ -33,7 +33,7 @@ func TestLargePacketsAreMirroredOrAnswered(t *testing.T) {
 		n.mtu(a, b, linkMTU)
 		n.mtu(b, a, linkMTU)
 	}
-	n.mtu("pe1", "r2", loopMTU) // packets of pe1 itself leave by it
+	n.mtu("pe1", "r2", LoopMTU) // packets of pe1 itself leave by it
 	rules, policy := mirrorPolicy(twoLists(srpolicy.TLV))
 	h := n.openHeadend(rules, policy)
 	m := n.openMerge(tlvSettings, "r2", "r3")

@@ -18,9 +18,9 @@ const (
 	loopInner   = loopOuter + innerSuffix
 	innerSuffix = "-in"
 
-	// loopMTU is the most that native XDP takes on a veth with programs that expect a packet in one
+	// LoopMTU is the most that native XDP takes on a veth with programs that expect a packet in one
 	// piece.
-	loopMTU = 3400
+	LoopMTU = 3400
 )
 
 // checkLocal refuses an interface from which packets would go into the loop that it does not take:
@@ -31,12 +31,12 @@ func checkLocal(name string) error {
 		return fmt.Errorf("packets of this machine that leave by interface %s: %w; ip link lists "+
 			"them", name, err)
 	}
-	if mtu := link.Attrs().MTU; mtu > loopMTU {
+	if mtu := link.Attrs().MTU; mtu > LoopMTU {
 		return fmt.Errorf("packets of this machine that leave by interface %s: its MTU is %d "+
 			"bytes, and the loop in which "+
 			"they are numbered takes %d; make it smaller (ip link set %s mtu %d), or take the "+
 			"interface out of local",
-			name, mtu, loopMTU, name, loopMTU)
+			name, mtu, LoopMTU, name, LoopMTU)
 	}
 	return nil
 }
@@ -72,9 +72,9 @@ func openLoop(name string) (loop, error) {
 	loopOuter, loopInner := name, name+innerSuffix
 	if _, err := netlink.LinkByName(loopOuter); err != nil {
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU = loopOuter, loopMTU
+		attrs.Name, attrs.MTU = loopOuter, LoopMTU
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: loopInner,
-			PeerMTU: loopMTU}); err != nil {
+			PeerMTU: LoopMTU}); err != nil {
 			return loop{}, fmt.Errorf("make the loop interfaces %s and %s: %w; it needs "+
 				"CAP_NET_ADMIN", loopOuter, loopInner, err)
 		}

@@ -169,19 +169,11 @@ func change(number uint64, segment string) *southboundpb.Change {
 // and answered; what is repeated, forged, altered, too early, or of a controller that is not
 // followed changes nothing, and the stream is right.
 func TestDatagrams(t *testing.T) {
-	dir := t.TempDir()
-	authority := southboundtest.NewAuthority(t, dir)
-	authority.Leaf(t, "controller", netip.IPv6Loopback())
-	authority.Leaf(t, "router")
-	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("word"), 0o600))
+	dir := identities(t)
 	first, firstAddress := listenTeller(t, dir)
 	second, secondAddress := listenTeller(t, dir)
 	h := &table{paths: map[flow.Tuple]southbound.Path{}}
-	follower := southbound.Follow(southbound.Options{
-		Controllers: []string{firstAddress, secondAddress}, Router: "r",
-		TokenFile: filepath.Join(dir, "token"), Headend: h, Log: slog.New(slog.DiscardHandler),
-		Datagrams: true, TLS: routerFiles(dir)})
-	defer follower.Stop()
+	follower := follow(t, dir, h, true, firstAddress, secondAddress)
 	has := func(segment string, sets int) {
 		t.Helper()
 		h.mutex.Lock()
@@ -242,25 +234,35 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-func routerFiles(dir string) southbound.Files {
-	return southbound.Files{CA: filepath.Join(dir, "ca.pem"),
-		Certificate: filepath.Join(dir, "router.pem"), Key: filepath.Join(dir, "router.key")}
+// identities is a folder with what a controller and a router prove who they are by.
+func identities(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	authority := southboundtest.NewAuthority(t, dir)
+	authority.Leaf(t, "controller", netip.IPv6Loopback())
+	authority.Leaf(t, "router")
+	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("word"), 0o600))
+	return dir
+}
+
+// follow has a head-end follow controllers until the end of the test.
+func follow(t *testing.T, dir string, h *table, datagrams bool,
+	controllers ...string) *southbound.Follower {
+	follower := southbound.Follow(southbound.Options{Controllers: controllers, Router: "r",
+		TokenFile: filepath.Join(dir, "token"), Headend: h, Log: slog.New(slog.DiscardHandler),
+		Datagrams: datagrams, TLS: southbound.Files{CA: filepath.Join(dir, "ca.pem"),
+			Certificate: filepath.Join(dir, "router.pem"), Key: filepath.Join(dir, "router.key")}})
+	t.Cleanup(follower.Stop)
+	return follower
 }
 
 // TestWithoutDatagrams has a head-end that wants none offer no port, and take changes by the
 // stream.
 func TestWithoutDatagrams(t *testing.T) {
-	dir := t.TempDir()
-	authority := southboundtest.NewAuthority(t, dir)
-	authority.Leaf(t, "controller", netip.IPv6Loopback())
-	authority.Leaf(t, "router")
-	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("word"), 0o600))
+	dir := identities(t)
 	controller, address := listenTeller(t, dir)
 	h := &table{paths: map[flow.Tuple]southbound.Path{}}
-	follower := southbound.Follow(southbound.Options{Controllers: []string{address}, Router: "r",
-		TokenFile: filepath.Join(dir, "token"), Headend: h, Log: slog.New(slog.DiscardHandler),
-		TLS: routerFiles(dir)})
-	defer follower.Stop()
+	follow(t, dir, h, false, address)
 	one := controller.accept(t, 1)
 	if one.hello.GetDatagrams() != nil {
 		t.Errorf("the hello offers %v", one.hello.GetDatagrams())

@@ -49,6 +49,31 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
+// All flows left a path when it was full, and nothing reports of it since: CloveINT takes it again
+// before a second has passed, not at once.
+func TestCloveINTReturns(t *testing.T) {
+	g := network(t, "a-b", "b-d", "a-c", "c-d")
+	to, _ := g.Lookup("d")
+	d := decider(t, g, Defaults(CloveINT), 1)
+	left, current := between(t, g, "b-d"), route(t, g, "a", "c", "d")
+	d.weights.Observe(left, 1, 0)
+	moved := func(at time.Duration) bool {
+		for i := range 100 { // one draw may have none but the current path
+			if d.Report(&Report{Flow: tuple(i), From: 0, To: to, Path: current, At: at, Pause: true,
+				Queues: []Queue{{current[1], 0.9}}}).Verdict == Moved {
+				return true
+			}
+		}
+		return false
+	}
+	if moved(50 * time.Millisecond) {
+		t.Error("a flow goes to where the queue was full a moment ago")
+	}
+	if !moved(time.Second) {
+		t.Error("no flow goes to where nothing was seen for a second")
+	}
+}
+
 // Clove leaves a flow alone after it moved, not after chance was against it.
 func TestCloveBacksOff(t *testing.T) {
 	g := network(t, "a-b", "b-d", "a-c", "c-d")

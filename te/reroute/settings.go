@@ -111,8 +111,8 @@ func Defaults(p Policy) Settings {
 		s.Threshold, s.Chance = 50.0/64, 0.25
 		s.BackoffLeast, s.BackoffMost = 500*time.Millisecond, time.Second
 	case CloveINT:
-		// Nothing reports of a path that all flows left because it was full: without an end, what was
-		// seen of it then would keep them away.
+		// Nothing reports of a path that all flows left because it was full: without an end, what
+		// was seen of it then would keep them away.
 		s.Choices, s.Expiry = 4, time.Second
 	}
 	return s

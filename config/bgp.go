@@ -11,6 +11,7 @@ import (
 // BGP is the node's BGP speaker: an edge learns backends from it and announces its VIPs to routers,
 // a host announces which services it serves at which SID.
 type BGP struct {
+	// autonomous system of the node
 	ASN int `key:"asn"`
 	// an IPv4 address, unique among the speakers
 	RouterID netip.Addr `key:"routerID"`
@@ -40,11 +41,14 @@ type BGP struct {
 
 // Neighbor is a BGP peer of the node.
 type Neighbor struct {
+	// of the neighbor
 	Address netip.Addr `key:"address"`
 	// what it is called; software that keeps neighbors knows its own by that
 	Name string `key:"name" omit:"zero"`
-	ASN  int    `key:"asn"`
-	Port int    `key:"port" default:"179" range:"1 65535"`
+	// autonomous system of the neighbor
+	ASN int `key:"asn"`
+	// at which the neighbor accepts sessions
+	Port int `key:"port" default:"179" range:"1 65535"`
 	// address of this node that the session uses; the zero value: the kernel chooses
 	Local netip.Addr `key:"local" omit:"zero"`
 	// absolute path of a file with the key of TCP MD5 (RFC 2385); "": none

@@ -29,7 +29,8 @@ type TLSFiles struct {
 	CA string `key:"ca" omit:"zero"`
 	// what this node shows; "": nothing
 	Certificate string `key:"certificate" omit:"zero"`
-	Key         string `key:"key" omit:"zero"`
+	// private key of the certificate, with the mode 0600 or 0640
+	Key string `key:"key" omit:"zero"`
 }
 
 const (

@@ -40,7 +40,9 @@ const (
 
 // FlowletGroup is destinations with the paths that lead there.
 type FlowletGroup struct {
-	Name         string         `key:"name"`
+	// in lists and metrics
+	Name string `key:"name"`
+	// prefixes of packets that take these paths
 	Destinations []netip.Prefix `key:"destinations" as:"any" style:"flow"`
 	Paths        []FlowletPath  `key:"paths" item:"+ : path %s"`
 }
@@ -48,8 +50,10 @@ type FlowletGroup struct {
 // FlowletPath is a path: a list of segments in one destination address, of which the last
 // decapsulates.
 type FlowletPath struct {
-	Name string     `key:"name"`
-	SID  netip.Addr `key:"sid" as:"sid"`
+	// in lists and metrics
+	Name string `key:"name"`
+	// carrier of the path: its SIDs, up to that of the node that decapsulates
+	SID netip.Addr `key:"sid" as:"sid"`
 }
 
 const (

@@ -37,6 +37,7 @@ type Headend struct {
 
 // XDPInterface is an interface on which the program of a head-end or an egress runs.
 type XDPInterface struct {
+	// of the interface, as ip link says
 	Name string `key:"name"`
 	// of a head-end's; those of an egress face the SR domain, and have none
 	Side Side `key:"side" omit:"zero"`
@@ -45,6 +46,7 @@ type XDPInterface struct {
 
 // SRPolicy is a way for traffic, or several of which the best valid one is taken.
 type SRPolicy struct {
+	// in lists, metrics and rules
 	Name string `key:"name"`
 	// with Endpoint the policy's identity towards other systems; 0: none
 	Color int `key:"color" omit:"zero" range:"0 4294967295"`
@@ -60,6 +62,7 @@ type SRPolicy struct {
 
 // CandidatePath is one way to do what a policy is for.
 type CandidatePath struct {
+	// in lists and metrics
 	Name string `key:"name"`
 	// the valid path of the highest one is active
 	Preference int            `key:"preference" range:"0 4294967295"`
@@ -93,11 +96,13 @@ const (
 // SegmentList is a way through the network. Lists of one name in one policy are one list, and say
 // the same but for their weight.
 type SegmentList struct {
+	// in lists and metrics
 	Name string `key:"name"`
 	// in the order of travel; the last decapsulates
 	Segments []netip.Addr `key:"segments" as:"sid" style:"flow"`
 	// without the first segment in the header
-	Reduced    bool       `key:"reduced" omit:"zero"`
+	Reduced bool `key:"reduced" omit:"zero"`
+	// share of flows or packets, beside the other lists of the path
 	Weight     int        `key:"weight" default:"1" range:"1 65535"`
 	Redundancy Redundancy `key:"redundancy"`
 	// by which the egress knows the path; 0: a number that the agent chooses and keeps
@@ -116,9 +121,11 @@ const (
 
 // SteeringRule gives traffic to a policy.
 type SteeringRule struct {
+	// name of the policy that the packets take
 	Policy string `key:"policy" omit:"zero"`
 	// the zero prefix: any
-	Source      netip.Prefix `key:"source" as:"any" omit:"zero"`
+	Source netip.Prefix `key:"source" as:"any" omit:"zero"`
+	// prefix of the packets' destination
 	Destination netip.Prefix `key:"destination" as:"any" omit:"zero"`
 	// IP protocol number; 0: any
 	Protocol         int       `key:"protocol" as:"protocol" omit:"zero"`
@@ -144,6 +151,7 @@ type Merge struct {
 // MergeSID is a SID with behaviour End.MERGE, and a protected flow that comes to it. One SID can be
 // given several times, for several flows.
 type MergeSID struct {
+	// packets to SIDs in here end at this node
 	Prefix netip.Prefix `key:"prefix"`
 	// fwmark of decapsulated packets; 0: none
 	Mark int        `key:"mark" omit:"zero" range:"0 4294967295"`
@@ -153,11 +161,12 @@ type MergeSID struct {
 	// of each packet, so that the other paths are spares, of which nothing is expected; 0: one by
 	// each path
 	Copies int `key:"copies" omit:"zero"`
-	// How far back copies are told apart: for so many packets per second of which copies come so
-	// much later than others, or as the binary logarithm of a number of packets.
-	Rate    int           `key:"rate" omit:"zero" range:"1 1000000000"`
-	Skew    time.Duration `key:"skew" range:"0s 1m"`
-	History int           `key:"history" omit:"zero"`
+	// packets of the flow per second, at most, whose copies are told apart; with skew
+	Rate int `key:"rate" omit:"zero" range:"1 1000000000"`
+	// how much later than the first copy of a packet another one may come; with rate
+	Skew time.Duration `key:"skew" range:"0s 1m"`
+	// binary logarithm of how many packets of a flow are remembered, in place of rate and skew
+	History int `key:"history" omit:"zero"`
 	// without a packet for so long, all is forgotten
 	Reset time.Duration `key:"reset" default:"2s" range:"10ms 1h"`
 	// packets that overtook others by another path wait for these

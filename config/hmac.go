@@ -10,7 +10,8 @@ import (
 // HMACKey is a pre-shared key for the HMAC TLV of segment routing headers (RFC 8754 section 2.1.2).
 type HMACKey struct {
 	// by which packets name it
-	ID      int      `key:"id" range:"1 4294967295"`
+	ID int `key:"id" range:"1 4294967295"`
+	// absolute path of the file with the key, with the mode 0600 or 0640
 	KeyFile string   `key:"keyFile"`
 	Form    HMACForm `key:"form" default:"rfc8754"`
 	// what KeyFile holds; the zero value as long as it has not been read

@@ -18,7 +18,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// comments are those of the fields of this package's types, by "Type.Field".
+// comments are those of this package's types, by "Type", and of their fields, by "Type.Field".
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -32,6 +32,10 @@ func comments(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GenDecl); ok && g.Tok == token.TYPE && len(g.Specs) == 1 {
+				name := g.Specs[0].(*ast.TypeSpec).Name.Name
+				texts[name] = ofType(name, g.Doc.Text())
+			}
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
 				return true
@@ -50,14 +54,42 @@ func comments(t *testing.T) map[string]string {
 	return texts
 }
 
-// The schema that is shipped is that of the settings.
+// ofType is what the first sentence of a type's comment says of a value.
+func ofType(name, comment string) string {
+	comment = strings.Join(strings.Fields(comment), " ")
+	for _, verb := range []string{" is ", " are ", " says "} {
+		if text, is := strings.CutPrefix(comment, name+verb); is {
+			text, _, _ = strings.Cut(text, ". ")
+			return strings.TrimSuffix(text, ".")
+		}
+	}
+	return ""
+}
+
+// commentOf is the comment of a field, or of the type of its value, and "" if there is none.
+func commentOf(texts map[string]string, owner reflect.Type, field string) string {
+	text := texts[owner.Name()+"."+field]
+	if without, is := strings.CutPrefix(text, "nil: "); is {
+		return "left out: " + without
+	}
+	if f, ok := owner.FieldByName(field); ok && text == "" {
+		value := f.Type
+		for value.Kind() == reflect.Pointer || value.Kind() == reflect.Slice {
+			value = value.Elem()
+		}
+		return texts[value.Name()]
+	}
+	return text
+}
+
+// The schema that is shipped is that of the settings, and says of each key what it is for.
 func TestJSONSchema(t *testing.T) {
 	texts := comments(t)
 	s := makeSchema(objectOf(reflect.TypeFor[Node](), "", ""),
 		func(owner reflect.Type, field string) string {
-			text := texts[owner.Name()+"."+field]
-			if without, is := strings.CutPrefix(text, "nil: "); is {
-				return "left out: " + without
+			text := commentOf(texts, owner, field)
+			if text == "" {
+				t.Errorf("%s.%s has no comment", owner.Name(), field)
 			}
 			return text
 		})

@@ -9,12 +9,14 @@ import (
 // Learned is what an operator says, at this edge, of a backend that BGP tells of: its host knows
 // nothing of it. Of the state and what the host says the more careful word counts.
 type Learned struct {
+	// of a backend that BGP tells of
 	SID netip.Addr `key:"sid" as:"sid"`
 	// Up: what the host says
 	State BackendState `key:"state" default:"up"`
 	// as of Backend
 	Agent netip.AddrPort `key:"agent" omit:"zero"`
-	Site  string         `key:"site" omit:"zero"`
+	// of the backend; "": as the route says
+	Site string `key:"site" omit:"zero"`
 }
 
 func (c *checker) learned(where string, s Service) {

@@ -12,7 +12,8 @@ type Listen struct {
 	Address netip.AddrPort `key:"address" yaml:"address"`
 	// absolute paths of PEM files: what the daemon shows
 	Certificate string `key:"certificate" yaml:"certificate"`
-	Key         string `key:"key" yaml:"key"`
+	// private key of the certificate, with the mode 0600 or 0640
+	Key string `key:"key" yaml:"key"`
 	// absolute path of a PEM file with who signs the certificates of clients; "": they need none
 	ClientCA string `key:"clientCA" yaml:"clientCA" omit:"zero"`
 	// absolute path of the file of tokens, as the command token makes it

@@ -13,7 +13,8 @@ import (
 // Node is the desired state of one machine.
 type Node struct {
 	// how the node calls itself in status and logs
-	Name   string `key:"node" shown:"name"`
+	Name string `key:"node" shown:"name"`
+	// the SRv6 domain, the same on all its nodes
 	Domain Domain `key:"domain" present:"always"`
 	// Secret keys the flow hash and is the same on all nodes of the cluster.
 	// It is zero as long as SecretFile has not been read.
@@ -108,6 +109,7 @@ type Edge struct {
 // EdgeOuter is what an edge writes into outer IPv6 headers. The eBPF program has a field of the
 // same name for each of these (struct edge_outer), and so does its model.
 type EdgeOuter struct {
+	// of outer headers
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
 	// -1: that of the packet inside
 	DSCP int `key:"dscp" default:"-1" range:"-1 63" omit:"default"`
@@ -115,6 +117,7 @@ type EdgeOuter struct {
 
 // EdgeInterface is one interface on which the edge program runs.
 type EdgeInterface struct {
+	// of the interface, as ip link says
 	Name string `key:"name"`
 	Side Side   `key:"side" default:"mixed"`
 	Mode Mode   `key:"mode" default:"auto"`
@@ -122,11 +125,13 @@ type EdgeInterface struct {
 
 // Service is a virtual service of an edge.
 type Service struct {
+	// in lists, metrics and commands
 	Name string `key:"name"`
 	Endpoint
 	Continuity
 	// backends that its table is sized for; 0: see [Edge.BucketsOf]
-	MaxBackends    int            `key:"maxBackends" omit:"zero" range:"1 10000" zero:"for the default"`
+	MaxBackends int `key:"maxBackends" omit:"zero" range:"1 10000" zero:"for the default"`
+	// limits of how many connections are opened
 	NewConnections NewConnections `key:"newConnections" omit:"zero" change:"whole"`
 	// SIDs that packets visit on the way to the first backend that they are offered to; none: they
 	// take routing's own way. A backend's own path is taken in place of this one
@@ -149,6 +154,7 @@ type Service struct {
 
 // Backend is one server of a service.
 type Backend struct {
+	// in lists, metrics and commands
 	Name   string       `key:"name"`
 	SID    netip.Addr   `key:"sid" as:"sid" help:"SID at which the backend is offered connections"`
 	Weight int          `key:"weight" default:"1" range:"0 65535" help:"share of new connections, 0 to 65535"`
@@ -181,13 +187,16 @@ type Host struct {
 
 // HostInterface is one interface on which the host program runs.
 type HostInterface struct {
+	// of the interface, as ip link says
 	Name string `key:"name"`
 	Mode Mode   `key:"mode" default:"auto"`
 }
 
 // SID is a local segment identifier: packets to the prefix meet the behaviour.
 type SID struct {
-	Prefix   netip.Prefix  `key:"prefix"`
+	// packets to addresses in here get the behavior
+	Prefix netip.Prefix `key:"prefix"`
+	// name or number of the endpoint behavior (RFC 8986)
 	Behavior srv6.Behavior `key:"behavior"`
 	// End.DT*.COND: the SID to which strays are sent; else the zero value
 	Backup netip.Addr `key:"backup" as:"sid" omit:"zero"`
@@ -195,6 +204,7 @@ type SID struct {
 
 // HostService is a service that this host offers to serve.
 type HostService struct {
+	// in lists, metrics and commands
 	Name string `key:"name"`
 	Endpoint
 	// UDP whose first packets are offered as SYNs are

@@ -32,6 +32,7 @@ type PathSource struct {
 
 // PathRule says which connections take a path.
 type PathRule struct {
+	// in lists and metrics
 	Name string `key:"name"`
 	// directory of the process's cgroup2, or one above it; "": any
 	Cgroup string `key:"cgroup" omit:"zero"`

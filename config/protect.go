@@ -39,6 +39,7 @@ const (
 
 // Probe says how paths are probed from the head-end. An interval of 0 is not at all.
 type Probe struct {
+	// from one probe of a path to the next one
 	Interval time.Duration `key:"interval" default:"10ms" range:"1ms 10s" zero:"for no probes"`
 	// intervals without a probe that comes back, after which a path is down
 	Missed int `key:"missed" default:"3" range:"1 1000"`
@@ -48,6 +49,7 @@ type Probe struct {
 
 // LocalLink says which link of the topology an interface of this machine is the near end of.
 type LocalLink struct {
+	// the link's end on this node
 	Interface string `key:"interface"`
 	// like "R1>R2"
 	Link string `key:"link"`
@@ -55,6 +57,7 @@ type LocalLink struct {
 
 // Protection is traffic with what is promised to it.
 type Protection struct {
+	// in lists, metrics and commands
 	Name string `key:"name"`
 	// node of the topology at which the traffic leaves
 	To string `key:"to"`
@@ -67,8 +70,10 @@ type Protection struct {
 	Agent netip.AddrPort `key:"agent" omit:"zero"`
 	// whose Policy is empty: one of them must match
 	Matches []SteeringRule `key:"match" without:"policy"`
-	Copies  int            `key:"copies" default:"2" range:"1 6"`
-	Spares  int            `key:"spares" omit:"zero" range:"0 6"`
+	// disjoint paths that each packet takes
+	Copies int `key:"copies" default:"2" range:"1 6"`
+	// further disjoint paths, for when one of those fails
+	Spares int `key:"spares" omit:"zero" range:"0 6"`
 	// what paths must not share: edge, link, node or srlg
 	Disjoint string `key:"disjoint" default:"link" words:"edge link node srlg" what:"disjointness"`
 	// the most SIDs of a list

@@ -20,6 +20,7 @@ type Routing struct {
 
 // FPM is where FRRouting's zebra tells its routes (module dplane_fpm_nl).
 type FPM struct {
+	// where the routing software connects to
 	Listen netip.AddrPort `key:"listen" default:"[::1]:2620"`
 	// after zebra connected, until what it has not told again is forgotten
 	Settle time.Duration `key:"settle" default:"30s" range:"1s 720h"`
@@ -27,6 +28,7 @@ type FPM struct {
 
 // VRF is a routing table whose routes count.
 type VRF struct {
+	// of the VRF, as ip link says
 	Name   string      `key:"name"`
 	Source RouteSource `key:"source"`
 	// whose routes count, as the source numbers it; 0 with source bgp
@@ -44,6 +46,7 @@ type VRF struct {
 
 // ShadowVRF is the table that holds what another one held before it changed.
 type ShadowVRF struct {
+	// number or name of the kernel's routing table
 	Table int `key:"table" as:"table"`
 	// to which hosts send strays
 	SID netip.Addr `key:"sid" as:"sid"`

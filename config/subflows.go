@@ -41,6 +41,7 @@ type Scheduler struct {
 
 // SubflowRule says which subflows connections to a destination get.
 type SubflowRule struct {
+	// in lists and metrics
 	Name string `key:"name"`
 	// the zero prefix: any
 	Destination netip.Prefix `key:"destination" as:"any" omit:"zero"`

@@ -35,6 +35,7 @@ type Telemetry struct {
 
 // TelemetryLink is the link behind an interface.
 type TelemetryLink struct {
+	// the link's end on this node
 	Interface string `key:"interface"`
 	// of which utilization is a share
 	RateKbps int `key:"rate" as:"rate"`
@@ -64,6 +65,7 @@ type TelemetrySource struct {
 
 // TelemetryWatch says how many of some packets get telemetry.
 type TelemetryWatch struct {
+	// in lists and metrics
 	Name string `key:"name"`
 	// name of a service of the node's edge; "": any
 	Service string `key:"service" omit:"zero" help:"of this node's edge"`

@@ -3,12 +3,16 @@ package datapath
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/datapath/packetgen"
 	"sextant/datapath/packettest"
@@ -314,12 +318,32 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 				config.Copies = side == External
 				config.FlowHash = flow.Function(variants / 2 % 2)
 				if variants++; locators == nil {
-					config.DSCP = 3 * variants
+					config.EdgeOuter = drawOuter(uint64(variants))
 				}
 				compareEdges(t, w, config, uint64(variants), *frames/18+1)
 			}
 		}
 	}
+}
+
+// drawOuter is any valid value of each setting of outer headers, by its type.
+func drawOuter(seed uint64) (outer config.EdgeOuter) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	fields := reflect.ValueOf(&outer).Elem()
+	for _, s := range config.Settings() {
+		_, key, below := strings.Cut(s.Path, "edge.")
+		field := fields.FieldByNameFunc(func(name string) bool {
+			return strings.EqualFold(name, key)
+		})
+		switch {
+		case !below || !field.IsValid():
+		case s.Bounded:
+			field.SetInt(s.Least + random.Int64N(s.Most-s.Least+1))
+		default:
+			field.SetBool(random.IntN(2) == 0)
+		}
+	}
+	return outer
 }
 
 func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int,

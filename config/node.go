@@ -113,6 +113,10 @@ type EdgeOuter struct {
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
 	// -1: that of the packet inside
 	DSCP int `key:"dscp" default:"-1" range:"-1 63" omit:"default"`
+	// outer headers take over the ECN field of packets (RFC 6040, normal mode); false: they have
+	// none (compatibility mode), for backends that decapsulate without bringing marks back in, as
+	// Linux does by itself
+	ECN bool `key:"ecn" default:"true" omit:"default"`
 }
 
 // EdgeInterface is one interface on which the edge program runs.

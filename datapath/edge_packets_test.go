@@ -119,21 +119,36 @@ func TestEdgeTrafficClass(t *testing.T) {
 // TestEdgeDSCP: an edge with a DSCP of its own writes it into outer headers, beside the inner ECN;
 // the packet inside stays as it is.
 func TestEdgeDSCP(t *testing.T) {
+	for _, dscp := range []int{0, 1, 46, 63} {
+		checkOuterClass(t, func(c *EdgeConfig) { c.DSCP = dscp },
+			func(class int) int { return 4*dscp + class%4 })
+	}
+}
+
+// TestEdgeCompatibleECN: an edge without ECN writes Not-ECT into outer headers (RFC 6040 section
+// 4.1, compatibility mode), beside the inner DSCP or its own; the packet inside stays as it is.
+func TestEdgeCompatibleECN(t *testing.T) {
+	checkOuterClass(t, func(c *EdgeConfig) { c.ECN = false },
+		func(class int) int { return class / 4 * 4 })
+	checkOuterClass(t, func(c *EdgeConfig) { c.ECN, c.DSCP = false, 46 },
+		func(int) int { return 0xb8 })
+}
+
+// checkOuterClass compares packets of all traffic classes with what an edge with a setting sends.
+func checkOuterClass(t *testing.T, set func(*EdgeConfig), outer func(class int) int) {
+	t.Helper()
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	names := map[Encapsulation]string{Carrier: packettest.Carrier, SRH: packettest.FullSRH}
 	for encapsulation, name := range names {
-		for _, dscp := range []int{0, 1, 46, 63} {
-			e := tableEdge(t, w, encapsulation, func(c *EdgeConfig) { c.DSCP = dscp })
-			serveAll(t, e, 1, 9)
-			for class := range 256 {
-				for _, packet := range []packettest.Packet{packettest.Web4("A"),
-					packettest.Web6("S")} {
-					packet.TrafficClass = uint8(class)
-					want := packettest.Encapsulated(t, name, []uint16{9}, label(packet.Flow()),
-						uint8(4*dscp+class%4), packet.Bytes(t))
-					checkEncapsulated(t, w.edgeSubject(e, External), packet, want, wayElsewhere)
-				}
+		e := tableEdge(t, w, encapsulation, set)
+		serveAll(t, e, 1, 9)
+		for class := range 256 {
+			for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("S")} {
+				packet.TrafficClass = uint8(class)
+				want := packettest.Encapsulated(t, name, []uint16{9}, label(packet.Flow()),
+					uint8(outer(class)), packet.Bytes(t))
+				checkEncapsulated(t, w.edgeSubject(e, External), packet, want, wayElsewhere)
 			}
 		}
 	}

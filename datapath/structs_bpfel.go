@@ -149,6 +149,7 @@ type domain struct {
 type edgeOuter struct {
 	HopLimit uint8
 	DSCP     uint8 // DSCP_COPY: that of the packet inside
+	Ecn      bool  // taken over from the packet inside
 }
 
 // edgeSettings is struct edge_settings

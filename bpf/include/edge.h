@@ -36,16 +36,20 @@ __noinline __u64 edge_flow_hash(const struct flow *f)
 struct edge_outer {
 	__u8 hop_limit;
 	__u8 dscp; /* DSCP_COPY: that of the packet inside */
+	bool ecn;  /* taken over from the packet inside */
 };
 
 const volatile struct edge_outer outer_settings = {};
 
 #define DSCP_COPY 0xff
 
-/* RFC 2983: the uniform model by default, else the pipe model; ECN as RFC 6040's normal mode. */
+/* RFC 2983: the uniform model by default, else the pipe model; ECN as RFC 6040's normal mode by
+ * default, else the compatibility mode. */
 static __always_inline __u8 edge_traffic_class(const struct packet *inner)
 {
-	if (outer_settings.dscp == DSCP_COPY)
-		return inner->traffic_class;
-	return outer_settings.dscp << 2 | (inner->traffic_class & ECN_MASK);
+	__u8 class = inner->traffic_class;
+
+	if (outer_settings.dscp != DSCP_COPY)
+		class = outer_settings.dscp << 2 | (class & ECN_MASK);
+	return outer_settings.ecn ? class : class & ~ECN_MASK;
 }

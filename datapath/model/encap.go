@@ -115,12 +115,17 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32,
 func (e *Edge) hopLimit() uint8 { return uint8(e.HopLimit) }
 
 // trafficClass is the outer one. Its DSCP is the inner one or the configured one (RFC 2983, uniform
-// and pipe model), its ECN the inner one (RFC 6040 section 4.1, normal mode).
+// and pipe model), its ECN the inner one or none (RFC 6040 section 4.1, normal and compatibility
+// mode).
 func (e *Edge) trafficClass(inner *packet) uint8 {
-	if e.DSCP < 0 {
-		return inner.trafficClass
+	dscp, ecn := inner.trafficClass&^ecnMask, inner.trafficClass&ecnMask
+	if e.DSCP >= 0 {
+		dscp = uint8(e.DSCP) << 2
 	}
-	return uint8(e.DSCP)<<2 | inner.trafficClass&ecnMask
+	if !e.ECN {
+		ecn = 0
+	}
+	return dscp | ecn
 }
 
 func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit uint8, src,

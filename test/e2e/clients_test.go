@@ -2,17 +2,15 @@ package e2e_test
 
 import (
 	"bufio"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -41,38 +39,8 @@ var echoServices = []string{
 	`"2001:db8:c::/112"`, `"2001:db8:c::/48"`,
 }
 
-// timesOf are what a measurement found.
-type timesOf struct {
-	// of answers and of changes by the event loop, and of round trips
-	answers, changes, packets []time.Duration
-	lost, unsent              int // packets
-}
-
-func (x timesOf) String() string {
-	text := func(all []time.Duration) string {
-		slices.Sort(all)
-		at := func(share float64) time.Duration {
-			return all[int(share*float64(len(all)-1))].Round(10 * time.Microsecond)
-		}
-		return fmt.Sprintf("median %v, 99 of 100 within %v, longest %v, of %d", at(0.5), at(0.99),
-			at(1), len(all))
-	}
-	return fmt.Sprintf("%d packets lost, %d not sent; times:\n    round trips: %s\n    answers of "+
-		"the event loop: %s\n    changes: %s", x.lost, x.unsent, text(x.packets),
-		text(x.answers), text(x.changes))
-}
-
-// preferred has the kernel prefer a thread to all others, 0 being this one, so that times are those
-// of what is measured.
-func preferred(thread int) error {
-	if thread == 0 {
-		runtime.LockOSThread() // which ends with the goroutine
-	}
-	return unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr,
-		Policy: unix.SCHED_RR, Priority: 1}, 0)
-}
-
-// preferAgent does so for all threads of a node's agent. Those that it starts later are like these.
+// preferAgent has the kernel prefer all threads of a node's agent. Those that it starts later are
+// like these.
 func (a *agents) preferAgent(node string) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", a.processes[node].Pid))
 	must(a.t, err)
@@ -82,21 +50,13 @@ func (a *agents) preferAgent(node string) {
 	}
 }
 
-// datagrams makes a blocking socket on a node; reading from it ends after a moment. It is told when
-// the node's own device has no room for a datagram.
-func (a *agents) datagrams(node string) (socket int) {
-	inside(a.t, a.lab, node, func() (err error) {
-		socket, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-		return errors.Join(err, unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
-			&unix.Timeval{Usec: 200_000}),
-			unix.SetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1))
-	})
-	return socket
-}
-
 // echoOn answers datagrams on a node until the test ends.
 func (a *agents) echoOn(node string, at *unix.SockaddrInet6) {
-	socket := a.datagrams(node)
+	var socket int
+	inside(a.t, a.lab, node, func() (err error) {
+		socket, err = echoSocket()
+		return err
+	})
 	must(a.t, unix.Bind(socket, at))
 	over, ended := atomic.Bool{}, make(chan error, 1)
 	go func() {
@@ -111,68 +71,18 @@ func (a *agents) echoOn(node string, at *unix.SockaddrInet6) {
 	a.t.Cleanup(func() { over.Store(true); must(a.t, <-ended); unix.Close(socket) })
 }
 
-// measure sends datagrams through an edge and back, for a time in which its event loop is asked
-// and, in the last quarter, makes changes.
-func (a *agents) measure(to *unix.SockaddrInet6, length time.Duration, out *timesOf) {
+// measure has a process on the client's node, which is preferred to others, measure for a time.
+func (a *agents) measure(length time.Duration, found *timesOf) {
 	a.t.Helper()
-	socket := a.datagrams("client")
-	defer unix.Close(socket)
-	over, ended := atomic.Bool{}, make(chan error, 1)
-	go func() {
-		err := errors.Join(preferred(0), unix.Connect(socket, to))
-		spacing := unix.NsecToTimespec(int64(time.Millisecond))
-		for n := uint64(0); err == nil && !over.Load(); n++ {
-			err = out.roundTrip(socket, n)
-			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &spacing, nil)
-		}
-		ended <- err
-	}()
-	client, began := a.client("edge"), time.Now()
-	timed := func(times *[]time.Duration, f func() error) {
-		began := time.Now()
-		must(a.t, f())
-		*times = append(*times, time.Since(began))
-		time.Sleep(5 * time.Millisecond)
-	}
-	for time.Since(began) < length*3/4 {
-		timed(&out.answers, func() error {
-			_, err := client.Services(a.t.Context(), "web", "edge")
-			return err
-		})
-	}
-	for time.Since(began) < length {
-		weight := 1 + len(out.changes)%2
-		timed(&out.changes, func() error {
-			_, err := client.PutBackend(a.t.Context(), api.Update, "web-ipv4", "web3",
-				api.BackendSpec{Weight: &weight})
-			return err
-		})
-	}
-	over.Store(true)
-	must(a.t, <-ended)
-}
-
-// roundTrip sends a numbered datagram and waits for its answer, for a second. One for which the
-// device of the client has no room, beside what the other clients send by it, is not on its way.
-func (x *timesOf) roundTrip(socket int, n uint64) error {
-	b := make([]byte, 8)
-	binary.BigEndian.PutUint64(b, n)
-	began := time.Now()
-	if _, err := unix.Write(socket, b); errors.Is(err, unix.ENOBUFS) {
-		x.unsent++
-		return nil
-	} else if err != nil {
-		return err
-	}
-	for time.Since(began) < time.Second {
-		got, err := unix.Read(socket, b)
-		if err == nil && got == len(b) && binary.BigEndian.Uint64(b) == n {
-			x.packets = append(x.packets, time.Since(began))
-			return nil
-		}
-	}
-	x.lost++
-	return nil
+	command := exec.Command("chrt", "--rr", "1", os.Args[0], "meter",
+		nodeOf(a.t, a.lab, "edge").Socket, length.String())
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	must(a.t, err)
+	inside(a.t, a.lab, "client", command.Start)
+	var more timesOf
+	must(a.t, errors.Join(json.NewDecoder(output).Decode(&more), command.Wait()))
+	found.add(more)
 }
 
 // besieged starts clients of the edge's API on the client's node, of which each sends from a /64 of
@@ -206,16 +116,15 @@ func (a *agents) besieged(clients int, token string) (end func() string) {
 func TestManyClients(t *testing.T) {
 	needsRoot(t)
 	a, dir, token := remoteEdge(t, echoServices...)
-	to := &unix.SockaddrInet6{Port: 7, Addr: netip.MustParseAddr("2001:db8:80::80").As16()}
 	for _, node := range []string{"web1", "web2", "web3"} {
-		a.echoOn(node, to)
+		a.echoOn(node, echoVIP)
 	}
 	a.preferAgent("edge")
 	var quiet, beside timesOf
 	for range *siegeRounds {
-		a.measure(to, *siegeTime, &quiet)
+		a.measure(*siegeTime, &quiet)
 		end := a.besieged(*siegeClients, token[api.Read])
-		a.measure(to, *siegeTime, &beside)
+		a.measure(*siegeTime, &beside)
 		var open int
 		_, line, _ := strings.Cut(a.metrics("edge"), `sextant_listener_connections{listener="tls"} `)
 		_, err := fmt.Sscan(line, &open)
@@ -227,8 +136,8 @@ func TestManyClients(t *testing.T) {
 	}
 	t.Logf("without clients: %v", quiet)
 	t.Logf("beside %d clients: %v", *siegeClients, beside)
-	if beside.lost > 0 {
-		t.Errorf("%d packets were lost", beside.lost)
+	if beside.Lost > 0 {
+		t.Errorf("%d packets were lost", beside.Lost)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		got := status(a, "router", "--cacert", filepath.Join(dir, "ca.pem"), "-H",

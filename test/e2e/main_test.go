@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{
 		"agent": runAgent, "emulate": runEmulate, "loadgen": runLoad, "lab": runWire,
 		"linkstate": runLinkState, "connect": runConnect,
-		"controller": runController, "besiege": runSiege,
+		"controller": runController, "besiege": runSiege, "meter": runMeter,
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		code := m.Run()

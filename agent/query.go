@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sextant/agent/api"
 	"sextant/agent/explain"
@@ -15,20 +16,62 @@ type answers struct {
 	*role.Roles
 }
 
-// Services is what api.Agent says.
+// turnServices is of how many services counters are read in a row: other work waits for it, some
+// 4 ms with ten backends each.
+const turnServices = 128
+
+// Services is what api.Agent says. Between two turns of a long list the owner goroutine does other
+// work, so that a service which is deleted meanwhile may be missing.
 func (q *answers) Services(ctx context.Context, names ...string) ([]api.Service, error) {
-	return role.Ask(ctx, &q.Loop, func() ([]api.Service, error) { return q.services(names) })
+	if len(names) == 0 {
+		if err := q.Do(ctx, func() { names = q.serviceNames() }); err != nil {
+			return nil, err
+		}
+	}
+	rooms := role.Having[role.Serving](q.Roles)
+	found := make([][]api.Service, len(rooms))
+	for some := range slices.Chunk(names, turnServices) {
+		turn := map[string]bool{}
+		for _, name := range some {
+			turn[name] = true
+		}
+		services, err := role.Ask(ctx, &q.Loop, func() ([][]api.Service, error) {
+			return servicesOf(rooms, turn)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range rooms {
+			found[i] = append(found[i], services[i]...)
+		}
+	}
+	return slices.Concat(found...), nil
 }
 
-func (q *answers) services(names []string) (all []api.Service, err error) {
-	for _, room := range role.Having[role.Serving](q.Roles) {
+// servicesOf returns the services of the names, by room.
+func servicesOf(rooms []role.Serving, names map[string]bool) (found [][]api.Service, err error) {
+	for _, room := range rooms {
 		services, err := room.Services(names)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, services...)
+		found = append(found, services)
 	}
-	return all, nil
+	return found, nil
+}
+
+// serviceNames returns each name once: a service of the edge and one of the host may share it.
+func (q *answers) serviceNames() (names []string) {
+	known := map[string]bool{}
+	for _, room := range role.Having[role.Serving](q.Roles) {
+		for _, name := range room.ServiceNames() {
+			if !known[name] {
+				known[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // Counters is what api.Agent says.

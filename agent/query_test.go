@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
+	"sextant/agent/api"
 	"sextant/datapath/packettest"
 )
 
@@ -75,6 +78,26 @@ func TestBackendsAreCountedPerService(t *testing.T) {
 			s.Edge.Backends[0].Bytes != want*uint64(len(packet)) {
 			t.Errorf("%s: %d packets, its backend %+v; want %d of each", s.Name, s.Packets,
 				s.Edge.Backends[0], want)
+		}
+	}
+}
+
+// A list that takes several turns of the owner goroutine has all services, in their order.
+func TestListInTurns(t *testing.T) {
+	const services = 200
+	m := newMachine(t)
+	r := m.start(m.text(manyServices(services, 1)))
+	defer r.stop()
+	list, err := api.Ask[api.ServiceList](t.Context(), r.Client, http.MethodGet, "/v1/services",
+		nil, nil)
+	must(t, err)
+	if len(list.Items) != services {
+		t.Fatalf("%d services, not %d", len(list.Items), services)
+	}
+	for i, s := range list.Items {
+		if want := fmt.Sprintf("s%d", i); s.Name != want || len(s.Edge.Backends) != 1 {
+			t.Errorf("service %d is %s with %d backends, not %s", i, s.Name,
+				len(s.Edge.Backends), want)
 		}
 	}
 }

@@ -57,6 +57,7 @@ func wide(b *testing.B, services, backends int) {
 		_, err := r.Services(ctx, "", "")
 		must(b, err)
 	})
+	waits(b, r)
 	step("metrics", func() {
 		_, err := r.MetricsText(ctx)
 		must(b, err)
@@ -65,6 +66,29 @@ func wide(b *testing.B, services, backends int) {
 	step("restart", func() { r = m.start(text) })
 	r.stop()
 	b.ReportMetric(0, "ns/op")
+}
+
+// waits reports the longest time that another question waits while all services are listed.
+func waits(b *testing.B, r *running) {
+	listed := make(chan error, 1)
+	go func() {
+		_, err := r.Services(b.Context(), "", "")
+		listed <- err
+	}()
+	var longest time.Duration
+	for {
+		select {
+		case err := <-listed:
+			must(b, err)
+			b.ReportMetric(float64(longest.Microseconds())/1000, "status-beside-list-ms")
+			return
+		default:
+		}
+		at := time.Now()
+		_, err := r.Status(b.Context())
+		must(b, err)
+		longest = max(longest, time.Since(at))
+	}
 }
 
 // BenchmarkRestart is an edge and host that loads its programs, and one that takes them over. The

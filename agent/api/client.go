@@ -26,8 +26,9 @@ type Client struct {
 	base   string // before all paths
 	token  string // "": none is needed
 	http   *http.Client
-	breaks bool  // writes may end connections
-	broken error // why no call can be made
+	breaks bool          // writes may end connections
+	within time.Duration // that a call takes; 0: as its context says
+	broken error         // why no call can be made
 }
 
 // NewClient makes a client for the agent behind a Unix socket. It connects when it is used.
@@ -89,20 +90,6 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return ask[Status](ctx, c, request{path: "/v1/status"})
 }
 
-// Services returns the services of a name and role; "" is all.
-func (c *Client) Services(ctx context.Context, name string, role Role) ([]Service, error) {
-	query := url.Values{"name": {name}, "role": {string(role)}}
-	list, err := ask[List[Service]](ctx, c, request{path: "/v1/services", query: query})
-	return list.Items, err
-}
-
-// Backends returns the backends of a service; "" is all.
-func (c *Client) Backends(ctx context.Context, service string) ([]Backend, error) {
-	list, err := ask[List[Backend]](ctx,
-		c, request{path: "/v1/backends", query: url.Values{"service": {service}}})
-	return list.Items, err
-}
-
 // Connections returns the open connections that a backend still has, as its host's agent tells.
 func (c *Client) Connections(ctx context.Context, service,
 	backend string) (BackendConnections, error) {
@@ -135,6 +122,8 @@ func (c *Client) Config(ctx context.Context, secrets bool) ([]byte, error) {
 
 // text returns the answer to a request as it is.
 func (c *Client) text(ctx context.Context, r request) ([]byte, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	response, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err
@@ -190,6 +179,21 @@ func (c *Client) BreakingConnections() *Client {
 	breaking := *c
 	breaking.breaks = true
 	return &breaking
+}
+
+// EachWithin returns a client of the same agent whose requests, other than for streams, end after a
+// time. A long list takes many requests.
+func (c *Client) EachWithin(limit time.Duration) *Client {
+	bounded := *c
+	bounded.within = limit
+	return &bounded
+}
+
+func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.within == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.within)
 }
 
 // Apply makes a node file the running configuration. With dryRun it only checks.
@@ -286,6 +290,8 @@ func Ask[T any](ctx context.Context, c *Client, method, path string, query url.V
 // ask sends a request and reads the JSON that answers it.
 func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
 	var value T
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	response, err := c.send(ctx, r)
 	if err != nil {
 		return value, err

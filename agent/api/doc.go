@@ -2,7 +2,7 @@
 // wire, the client, and the handler, which needs of the agent the methods of Agent alone.
 //
 //	GET    /v1/status
-//	GET    /v1/services                    ?name= ?role=
+//	GET    /v1/services                    ?name= ?role= ?limit= ?continue=
 //	PUT    /v1/services/{name}             ?role=  body: ServiceSpec
 //	DELETE /v1/services/{name}             ?role=
 //	GET    /v1/backends                    ?service=

@@ -79,6 +79,12 @@ func endpoints(h handler) []Operation {
 	return slices.Concat(answers(h), declarations(h), streams(h))
 }
 
+// ofServices are the parameters of a list of services.
+var ofServices = []Parameter{{"name", "string", "that service alone"}, byRole,
+	{"limit", "integer", "a page of so many names, in their order; 1000 at most, and with " +
+		"continue by default"},
+	{"continue", "string", "what the page before says: the next one"}}
+
 // answers are the paths whose answers are values of JSON.
 func answers(h handler) []Operation {
 	return []Operation{
@@ -87,8 +93,7 @@ func answers(h handler) []Operation {
 		{"GET", "/v1/caller", "Who asks, and what it may do", Read, nil, nil, of[Caller](), "",
 			AnswerCaller, nil},
 		{"GET", "/v1/services", "Services with their counters", Read,
-			[]Parameter{{"name", "string", "that service alone"}, byRole}, nil, of[List[Service]](),
-			"", h.services, nil},
+			ofServices, nil, of[ServiceList](), "", h.services, nil},
 		{"PUT", "/v1/services/{name}", "Create or change a service", Admin,
 			[]Parameter{byRole, breaking1}, of[ServiceSpec](), of[Changes](), "",
 			h.putService, nil},

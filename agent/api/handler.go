@@ -21,9 +21,8 @@ import (
 type Agent interface {
 	// Status returns what runs.
 	Status(context.Context) (Status, error)
-	// Services returns all services with their counters: those of the edge in the order of the
-	// configuration, then the host's.
-	// Services are those of the names; without names, all.
+	// Services returns the services of the names with their counters, without names all: those of
+	// the edge in the order of the configuration, then the host's.
 	Services(ctx context.Context, names ...string) ([]Service, error)
 	// Counters returns one set per role, edge first. All reasons are there, zeros too.
 	Counters(context.Context) ([]Counters, error)
@@ -159,21 +158,6 @@ type handler struct {
 func (h handler) scrape(w http.ResponseWriter, r *http.Request) { h.metrics.ServeHTTP(w, r) }
 
 func (h handler) status(r *http.Request) (any, error) { return h.agent.Status(r.Context()) }
-
-func (h handler) services(r *http.Request) (any, error) {
-	name, role := r.FormValue("name"), Role(r.FormValue("role"))
-	services, err := h.agent.Services(r.Context(), named(name)...)
-	if err != nil {
-		return nil, err
-	}
-	list := List[Service]{Items: []Service{}}
-	for _, s := range services {
-		if role == "" || s.Role == role {
-			list.Items = append(list.Items, s)
-		}
-	}
-	return list, nil
-}
 
 // named is what a parameter restricts an answer to.
 func named(parameter string) []string {

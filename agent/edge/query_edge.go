@@ -5,19 +5,29 @@ import (
 	"net/netip"
 
 	"sextant/agent/api"
-	"sextant/agent/role"
 	"sextant/config"
 	"sextant/lb/pool"
 )
 
+// ServiceNames is role.Serving.
+func (e *Room) ServiceNames() (names []string) {
+	if e.Runs == nil {
+		return nil
+	}
+	for i := range e.Runs.Services {
+		names = append(names, e.Runs.Services[i].Name)
+	}
+	return names
+}
+
 // Services is role.Serving.
-func (e *Room) Services(names []string) (services []api.Service, err error) {
+func (e *Room) Services(names map[string]bool) (services []api.Service, err error) {
 	if e.Runs == nil {
 		return nil, nil
 	}
 	sources := e.sources()
 	for i := range e.Runs.Services {
-		if !role.Wants(names, e.Runs.Services[i].Name) {
+		if !names[e.Runs.Services[i].Name] {
 			continue
 		}
 		s, err := e.view(&e.Runs.Services[i], sources)

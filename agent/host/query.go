@@ -2,16 +2,26 @@ package host
 
 import (
 	"sextant/agent/api"
-	"sextant/agent/role"
 )
 
+// ServiceNames is role.Serving.
+func (h *Room) ServiceNames() (names []string) {
+	if h.Runs == nil {
+		return nil
+	}
+	for i := range h.Runs.Services {
+		names = append(names, h.Runs.Services[i].Name)
+	}
+	return names
+}
+
 // Services is role.Serving.
-func (h *Room) Services(names []string) (services []api.Service, err error) {
+func (h *Room) Services(names map[string]bool) (services []api.Service, err error) {
 	if h.Runs == nil {
 		return nil, nil
 	}
 	for i := range h.Runs.Services {
-		if !role.Wants(names, h.Runs.Services[i].Name) {
+		if !names[h.Runs.Services[i].Name] {
 			continue
 		}
 		s, err := h.Runs.view(&h.Runs.Services[i])

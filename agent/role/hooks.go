@@ -2,7 +2,6 @@ package role
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"sextant/agent/api"
@@ -92,13 +91,10 @@ type Learner interface {
 
 // Serving is a room with services to show.
 type Serving interface {
-	// Services are those of the names, in the order of the configuration; without names, all.
-	Services(names []string) ([]api.Service, error)
-}
-
-// Wants reports whether a name is among those that are asked for; none are: all.
-func Wants(names []string, name string) bool {
-	return len(names) == 0 || slices.Contains(names, name)
+	// ServiceNames returns the names of all, in their order.
+	ServiceNames() []string
+	// Services are those of the names, in the order of the configuration.
+	Services(names map[string]bool) ([]api.Service, error)
 }
 
 // Capturer is a room whose packets are copied while the role runs, or that says where they are

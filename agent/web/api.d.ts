@@ -1148,9 +1148,6 @@ export interface components {
         ListSID: {
             items: components["schemas"]["SID"][];
         };
-        ListService: {
-            items: components["schemas"]["Service"][];
-        };
         ListSpec: {
             state: string;
         };
@@ -1476,6 +1473,10 @@ export interface components {
             protocol: string;
             role: string;
             vip: string;
+        };
+        ServiceList: {
+            continue?: string;
+            items: components["schemas"]["Service"][];
         };
         ServiceSpec: {
             accept?: components["schemas"]["AcceptSpec"];
@@ -2833,6 +2834,10 @@ export interface operations {
                 name?: string;
                 /** @description edge, host, or another role of the node */
                 role?: string;
+                /** @description a page of so many names, in their order; 1000 at most, and with continue by default */
+                limit?: number;
+                /** @description what the page before says: the next one */
+                continue?: string;
             };
             header?: never;
             path?: never;
@@ -2846,7 +2851,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListService"];
+                    "application/json": components["schemas"]["ServiceList"];
                 };
             };
             /** @description refused */

@@ -29,16 +29,14 @@ func (a *app) backendList() *cobra.Command {
 		Args:              takes("[SERVICE]"),
 		ValidArgsFunction: a.completeServices,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			service := ""
 			if len(args) > 0 {
 				service = args[0]
-				if _, err := a.findServices(ctx, service, api.Edge); err != nil {
+				if _, err := a.findServices(cmd.Context(), service, api.Edge); err != nil {
 					return err
 				}
 			}
-			backends, err := a.agent().Backends(ctx, service)
+			backends, err := a.lister().Backends(cmd.Context(), service)
 			if err != nil {
 				return err
 			}

@@ -67,8 +67,6 @@ func (a *app) supportBundle(cmd *cobra.Command, file, nodeFile, bpf string) erro
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.withTimeout(cmd)
-	defer cancel()
 	x := examination{Node: node, BPF: a.bpf(bpf)}
 	facts, factsErr := a.examine(x)
 	facts.Running = running
@@ -79,7 +77,7 @@ func (a *app) supportBundle(cmd *cobra.Command, file, nodeFile, bpf string) erro
 		configPart(node),
 	}
 	if running != nil {
-		parts = append(parts, a.agentParts(ctx)...)
+		parts = append(parts, a.agentParts(cmd.Context())...)
 	}
 	parts = append(parts, a.machine(x)...)
 	secrets, err := secretsOf(node)
@@ -103,7 +101,7 @@ func configPart(node *config.Node) part {
 
 // agentParts are what the agent tells.
 func (a *app) agentParts(ctx context.Context) []part {
-	agent := a.agent()
+	agent := a.lister()
 	status, statusErr := agent.Status(ctx)
 	services, servicesErr := agent.Services(ctx, "", "")
 	counters, countersErr := agent.Counters(ctx)

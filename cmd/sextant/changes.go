@@ -22,6 +22,9 @@ func (a *app) agent() *api.Client {
 	return client
 }
 
+// lister is a client of the agent for lists: --timeout is for each page of them.
+func (a *app) lister() *api.Client { return a.agent().EachWithin(a.timeout) }
+
 // breakFlag lets a command end connections.
 func breakFlag(cmd *cobra.Command, breaks *bool) {
 	cmd.Flags().BoolVar(breaks, "break-connections", false,

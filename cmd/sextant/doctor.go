@@ -107,8 +107,6 @@ func pinsOf(named string, running *facts.Running) string {
 
 // patient finds the node that is meant, and asks its agent if one answers.
 func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *facts.Running, error) {
-	ctx, cancel := a.withTimeout(cmd)
-	defer cancel()
 	var node *config.Node
 	if file != "" {
 		f, err := a.readNodeFile(cmd.Context(), file)
@@ -120,12 +118,12 @@ func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *facts.Run
 			a.socket = node.API.Socket
 		}
 	}
-	running, err := a.running(ctx)
+	running, err := a.running(cmd.Context())
 	if errors.Is(err, api.ErrUnreachable) && node != nil {
 		return node, nil, nil
 	}
 	if err == nil && node == nil {
-		node, err = a.runningNode(ctx)
+		node, err = a.runningNode(cmd.Context())
 	}
 	if errors.Is(err, api.ErrUnreachable) {
 		err = fmt.Errorf("%w, or name the node file: sextant doctor --node FILE", err)
@@ -135,7 +133,7 @@ func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *facts.Run
 
 // runningNode is the configuration that runs; its secret is replaced, for no diagnosis needs it.
 func (a *app) runningNode(ctx context.Context) (*config.Node, error) {
-	text, err := a.agent().Config(ctx, true)
+	text, err := a.lister().Config(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +146,7 @@ func (a *app) running(ctx context.Context) (*facts.Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	services, err := a.agent().Services(ctx, "", "")
+	services, err := a.lister().Services(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}

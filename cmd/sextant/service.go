@@ -26,9 +26,7 @@ func (a *app) serviceList() *cobra.Command {
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			services, err := a.agent().Services(ctx, "", api.Role(role))
+			services, err := a.lister().Services(cmd.Context(), "", api.Role(role))
 			if err != nil {
 				return err
 			}
@@ -104,9 +102,7 @@ func (a *app) serviceShow() *cobra.Command {
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeServices,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			services, err := a.findServices(ctx, args[0], api.Role(role))
+			services, err := a.findServices(cmd.Context(), args[0], api.Role(role))
 			if err != nil {
 				return err
 			}
@@ -120,22 +116,19 @@ func (a *app) serviceShow() *cobra.Command {
 // findServices returns the services of a name, one per role, or an error that lists those that
 // there are.
 func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]api.Service, error) {
-	services, err := a.agent().Services(ctx, "", role)
+	found, err := a.lister().Services(ctx, name, role)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	services, err := a.lister().Services(ctx, "", role)
 	if err != nil {
 		return nil, err
 	}
-	var found []api.Service
 	var names []string
 	for _, s := range services {
 		names = append(names, s.Name)
-		if s.Name == name {
-			found = append(found, s)
-		}
 	}
-	if len(found) == 0 {
-		return nil, absent("service", name, names)
-	}
-	return found, nil
+	return nil, absent("service", name, names)
 }
 
 func absent(what, name string, known []string) error {

@@ -58,11 +58,11 @@ func unattached(programs []api.Program) error {
 }
 
 func (a *app) fullStatus(ctx context.Context) (fullStatus, error) {
-	status, err := a.agent().Status(ctx)
+	status, err := a.lister().Status(ctx)
 	if err != nil {
 		return fullStatus{}, err
 	}
-	counters, err := a.agent().Counters(ctx)
+	counters, err := a.lister().Counters(ctx)
 	return fullStatus{status, counters}, err
 }
 

@@ -150,8 +150,15 @@ class Agent(Client):
         return cast(dict[str, Any], self.call("GET", "/v1/status"))
 
     def services(self) -> list[dict[str, Any]]:
-        """Return services with their counters."""
-        return self.items("/v1/services")
+        """Return services with their counters, in the order of their names."""
+        query = {"limit": "1000"}
+        items: list[dict[str, Any]] = []
+        while True:
+            page = self.call("GET", "/v1/services", query=query)
+            items += page["items"]
+            if not page.get("continue"):
+                return items
+            query["continue"] = page["continue"]
 
     def backends(self, service: str = "") -> list[dict[str, Any]]:
         """Return backends with their counters, all or those of a service."""

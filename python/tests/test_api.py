@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 from sextant import Agent, APIError, Controller, frame, result, tables
 from sextant.api import Choice, Client, Elephant, Flow, Steered
@@ -78,6 +79,13 @@ class Clients(unittest.TestCase):
                 ("POST", "/v1/paths/ports", {"flow": FLOW, "path": ["x", "y"]}),
             ],
         )
+
+    def test_lists_come_by_pages(self) -> None:
+        pages = [{"items": [{"name": "a"}], "continue": "a"}, {"items": [{"name": "b"}]}]
+        agent = Agent(self.socket)
+        with patch.object(agent, "call", side_effect=pages) as call:
+            self.assertEqual([s["name"] for s in agent.services()], ["a", "b"])
+        self.assertEqual(call.call_args.kwargs["query"], {"limit": "1000", "continue": "a"})
 
     def test_names_are_escaped_and_errors_raised(self) -> None:
         refused = {"error": {"code": "not_found", "message": "no such service"}}

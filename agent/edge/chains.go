@@ -314,25 +314,28 @@ func (e *Room) Due() (wait time.Duration, waits bool) {
 // Act is role.Timed.
 func (e *Room) Act() { e.refreshOrWarn() }
 
+// due is when services have to be looked at because of the time.
+type due struct {
+	of    revision
+	at    time.Duration
+	waits bool // else there is no such time
+}
+
 // nextRefresh is the time until the first previous owner's drain time is over, or a weight grows;
 // false if nobody waits for that.
 func (e *Room) nextRefresh() (time.Duration, bool) {
-	first, waits := time.Duration(0), false
 	if e.Runs == nil {
 		return 0, false
 	}
-	for i := range e.Runs.Services {
-		if at, ok := e.Runs.Services[i].Generation.NextAt(); ok && (!waits || at < first) {
-			first, waits = at, true
-		}
+	if e.due.of != e.revision() {
+		e.due = due{of: e.revision()}
+		e.due.at, e.due.waits = e.Runs.nextStep()
 	}
+	first, waits := e.due.at, e.due.waits
 	if f := e.Runs.former; f != nil {
 		if at := e.Now() + time.Until(f.until); !waits || at < first {
 			first, waits = at, true
 		}
-	}
-	if at, ok := e.Runs.nextStep(); ok && (!waits || at < first) {
-		first, waits = at, true
 	}
 	return max(0, first-e.Now()), waits
 }

@@ -63,14 +63,15 @@ type Service struct {
 // Room is the node's place for an edge.
 type Room struct {
 	role.Slot[*Role]
-	checks *checks
-	Past   *exchange
-	ways   ways
-	loads  loads
-	// Decisions on what backends are, so far and when it was last written down who is away.
-	effects, awayNoted uint64
-	strays             string // why the kernel may answer for VIPs; "": it does not
-	loopless           string // why the loop of copies is not there; "": it is, or none is wanted
+	checks   *checks
+	Past     *exchange
+	ways     ways
+	loads    loads
+	changes  uint64   // so far, of what running services have: their members, states and chains
+	noted    revision // of the services when they were last written down
+	due      due      // of the services of a revision
+	strays   string   // why the kernel may answer for VIPs; "": it does not
+	loopless string   // why the loop of copies is not there; "": it is, or none is wanted
 	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
 	// they could
 	retryAt time.Duration
@@ -141,10 +142,22 @@ func (e *Room) Settled() {
 // PlacesChanged is role.PlaceWatcher.
 func (e *Room) PlacesChanged() { e.dropStrays() }
 
+// revision is by what one state of the running services is told from another: the loop compares it
+// after each piece of work, and looks at ten thousand services only when it has changed.
+type revision struct {
+	runs    *Role
+	changes uint64
+}
+
+func (e *Room) revision() revision { return revision{e.Runs, e.changes} }
+
 // Note is role.Follower.
 func (e *Room) Note() {
-	e.Past.noteChains()
-	e.noteAway()
+	if now := e.revision(); now != e.noted {
+		e.noted = now
+		e.Past.noteChains()
+		e.noteAway()
+	}
 }
 
 // Troubles is role.Troubled.
@@ -180,13 +193,13 @@ func (e *Room) Limit(s *config.Service) int {
 
 // Collect is metrics.Collector.
 func (e *Room) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
 	e.Past.etcd.collect(out)
-	_ = e.Do(ctx, func() { // else the agent ends
-		metrics.Counter(out, metrics.PastIgnored, e.Past.ignored)
-		metrics.Gauge(out, metrics.StateKept,
-			metrics.OneIf(e.Store.Failure == nil && e.Past.Journal.warning() == ""))
+	metrics.Part(out, string(e.Name), func(ctx context.Context) error {
+		return e.Do(ctx, func() {
+			metrics.Counter(out, metrics.PastIgnored, e.Past.ignored)
+			metrics.Gauge(out, metrics.StateKept,
+				metrics.OneIf(e.Store.Failure == nil && e.Past.Journal.warning() == ""))
+		})
 	})
 }
 

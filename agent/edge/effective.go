@@ -42,16 +42,15 @@ func (e *Room) effect(s *config.Service, before *Service,
 				health.Key{Service: s.Name, Backend: s.Backends[i].Name})
 		})
 	}
-	e.effects++
+	e.changes++
 	return usage.Apply(members, earlier, e.Now())
 }
 
 // noteAway writes down who is down or held, so that an agent that follows holds them too.
 func (e *Room) noteAway() {
-	if e.effects == e.awayNoted || e.Runs == nil {
+	if e.Runs == nil {
 		return
 	}
-	e.awayNoted = e.effects
 	var away []health.Key
 	for i := range e.Runs.Services {
 		s := &e.Runs.Services[i]
@@ -96,11 +95,16 @@ func (k *checks) notePanics() {
 	k.panics = panics
 }
 
-// nextStep is when the first weight of a service that starts slowly grows; false if none does.
+// nextStep is when the first previous owner of a bucket may be forgotten, or the first weight of a
+// service that starts slowly grows; false if neither is awaited.
 func (e *Role) nextStep() (first time.Duration, waits bool) {
 	for i := range e.Services {
-		if effect := e.Services[i].effect; effect.Waits && (!waits || effect.Next < first) {
-			first, waits = effect.Next, true
+		s := &e.Services[i]
+		if at, ok := s.Generation.NextAt(); ok && (!waits || at < first) {
+			first, waits = at, true
+		}
+		if s.effect.Waits && (!waits || s.effect.Next < first) {
+			first, waits = s.effect.Next, true
 		}
 	}
 	return first, waits

@@ -192,23 +192,34 @@ func (j *journal) readFile(path string) ([]pool.Chain, time.Time, error) {
 
 // noteChains hands to the journal and to the archivist what has changed since.
 func (x *exchange) noteChains() {
-	changed, now := map[config.Endpoint]*pool.Generation{}, map[config.Endpoint]*pool.Generation{}
-	for _, s := range x.services() {
-		now[s.Endpoint] = s.Generation
-	}
-	for endpoint, g := range now {
-		if x.noted[endpoint] != g {
-			changed[endpoint] = g
+	services := x.services()
+	changed := map[config.Endpoint]*pool.Generation{}
+	for i := range services {
+		if s := &services[i]; x.noted[s.Endpoint] != s.Generation {
+			changed[s.Endpoint] = s.Generation
 		}
 	}
-	for endpoint := range x.noted {
-		if now[endpoint] == nil {
-			changed[endpoint] = nil
-		}
+	maps.Copy(x.noted, changed)
+	if len(x.noted) > len(services) {
+		x.forgetGone(services, changed)
 	}
 	if len(changed) > 0 {
 		x.etcd.write(signingSecret(x.Node), maps.Clone(changed), x.Store.Kept.SIDs.Own())
 		x.Journal.write(changed)
 	}
-	x.noted = now
+}
+
+// forgetGone adds services that are no more to what has changed.
+func (x *exchange) forgetGone(services []Service,
+	changed map[config.Endpoint]*pool.Generation) {
+	run := map[config.Endpoint]bool{}
+	for i := range services {
+		run[services[i].Endpoint] = true
+	}
+	for endpoint := range x.noted {
+		if !run[endpoint] {
+			changed[endpoint] = nil
+			delete(x.noted, endpoint)
+		}
+	}
 }

@@ -143,6 +143,7 @@ func (e *Room) remember(s *Service, chains []pool.Chain, configured config.Servi
 		return errors.Join(err, e.Runs.Program.SetChains(s.Index, before))
 	}
 	s.Generation = next
+	e.changes++
 	return nil
 }
 

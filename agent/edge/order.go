@@ -120,6 +120,7 @@ func (e *Room) reorder() {
 			continue
 		}
 		s.Generation = next
+		e.changes++
 	}
 }
 

@@ -54,7 +54,8 @@ type exchange struct {
 }
 
 func newExchange(c *role.Core, found *role.Discoveries, services func() []Service) *exchange {
-	return &exchange{Core: c, found: found, services: services, silent: map[netip.AddrPort]bool{}}
+	return &exchange{Core: c, found: found, services: services, silent: map[netip.AddrPort]bool{},
+		noted: map[config.Endpoint]*pool.Generation{}}
 }
 
 func (x *exchange) open(n *config.Node) {

@@ -101,28 +101,23 @@ func learnedRoute(r discovery.Route, reason discovery.Reason) api.BGPRoute {
 
 // collectBGP adds what the speaker counts.
 func (b *peering) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	err := b.askSpeaker(ctx, func(s *speaker) error {
-		peers, err := s.Peers()
-		for _, p := range peers {
-			up := 0.0
-			if p.Up() {
-				up = 1
-			}
-			metrics.Gauge(out, metrics.BgpUp, up, p.Address.String())
-		}
-		for cause, n := range b.routing.ignored {
-			if cause.way == discovery.BGP {
-				metrics.Counter(out, metrics.BgpIgnored, n, string(cause.reason))
-			}
-		}
-		for handling, n := range s.Faults() {
-			metrics.Counter(out, metrics.BgpFaults, n, handling)
-		}
-		return err
+	metrics.Part(out, "bgp", func(ctx context.Context) error {
+		return b.askSpeaker(ctx, func(s *speaker) error { return b.collect(s, out) })
 	})
-	if err != nil {
-		b.Log.Warn("BGP sessions are missing in the metrics", "error", err)
+}
+
+func (b *peering) collect(s *speaker, out chan<- prometheus.Metric) error {
+	peers, err := s.Peers()
+	for _, p := range peers {
+		metrics.Gauge(out, metrics.BgpUp, metrics.OneIf(p.Up()), p.Address.String())
 	}
+	for cause, n := range b.routing.ignored {
+		if cause.way == discovery.BGP {
+			metrics.Counter(out, metrics.BgpIgnored, n, string(cause.reason))
+		}
+	}
+	for handling, n := range s.Faults() {
+		metrics.Counter(out, metrics.BgpFaults, n, handling)
+	}
+	return err
 }

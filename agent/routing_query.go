@@ -108,37 +108,36 @@ func (r *routing) sources() (list []api.RouteSource) {
 
 // collectRouting adds what is known of routes.
 func (r *routing) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	err := r.Do(ctx, func() {
-		for _, s := range r.sources() {
-			source := string(s.Source)
-			metrics.Gauge(out, sourceRoutes, float64(s.Routes), source)
-			metrics.Gauge(out, sourceComplete, metrics.OneIf(s.Complete), source)
-			switch s.Source {
-			case config.SourceFPM:
-				metrics.Gauge(out, fpmUp, metrics.OneIf(s.Client != nil))
-				metrics.Counter(out, fpmMessages, s.Messages)
-				metrics.Counter(out, fpmMalformed, s.Malformed)
-			case config.SourceKernel:
-				metrics.Counter(out, kernelResyncs, s.Resyncs)
-			}
-		}
-		for cause, n := range r.ignored {
-			if cause.way != discovery.BGP {
-				metrics.Counter(out, routesIgnored, n, string(cause.way), string(cause.reason))
-			}
-		}
-		if r.router == nil {
-			return
-		}
-		for _, v := range r.router.vrfs {
-			metrics.Counter(out, vrfChanges, v.moved, v.Name)
-			metrics.Gauge(out, vrfProblem, metrics.OneIf(r.router.problem != ""), v.Name)
-		}
+	metrics.Part(out, "routing", func(ctx context.Context) error {
+		return r.Do(ctx, func() { r.collect(out) })
 	})
-	if err != nil {
-		r.Log.Warn("routes are missing in the metrics", "error", err)
+}
+
+func (r *routing) collect(out chan<- prometheus.Metric) {
+	for _, s := range r.sources() {
+		source := string(s.Source)
+		metrics.Gauge(out, sourceRoutes, float64(s.Routes), source)
+		metrics.Gauge(out, sourceComplete, metrics.OneIf(s.Complete), source)
+		switch s.Source {
+		case config.SourceFPM:
+			metrics.Gauge(out, fpmUp, metrics.OneIf(s.Client != nil))
+			metrics.Counter(out, fpmMessages, s.Messages)
+			metrics.Counter(out, fpmMalformed, s.Malformed)
+		case config.SourceKernel:
+			metrics.Counter(out, kernelResyncs, s.Resyncs)
+		}
+	}
+	for cause, n := range r.ignored {
+		if cause.way != discovery.BGP {
+			metrics.Counter(out, routesIgnored, n, string(cause.way), string(cause.reason))
+		}
+	}
+	if r.router == nil {
+		return
+	}
+	for _, v := range r.router.vrfs {
+		metrics.Counter(out, vrfChanges, v.moved, v.Name)
+		metrics.Gauge(out, vrfProblem, metrics.OneIf(r.router.problem != ""), v.Name)
 	}
 }
 

@@ -302,7 +302,7 @@ var (
 
 // Collect adds how next hops were chosen.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	c := r.Counters().CFLB
+	c := r.Counters(out).CFLB
 	if c == nil {
 		return
 	}

@@ -59,7 +59,7 @@ var (
 
 // Collect adds what was sent over paths.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	c := r.Counters().Flowlets
+	c := r.Counters(out).Flowlets
 	if c == nil {
 		return
 	}

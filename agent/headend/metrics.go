@@ -2,6 +2,7 @@ package headend
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,19 +29,24 @@ var (
 
 // Collect is metrics.Collector.
 func (h *Room) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	h.Protecting.collect(ctx, out)
+	metrics.Part(out, string(h.Name), func(ctx context.Context) error {
+		return errors.Join(h.Protecting.collect(ctx, out), h.collectControllers(ctx, out),
+			h.collectPolicies(ctx, out))
+	})
+}
+
+func (h *Room) collectControllers(ctx context.Context, out chan<- prometheus.Metric) error {
 	links, err := role.Ask(ctx, &h.Loop, func() ([]southbound.Link, error) {
 		return h.controllers.links(), nil
 	})
 	if err == nil {
 		h.controllers.collect(out, links)
 	}
+	return err
+}
+
+func (h *Room) collectPolicies(ctx context.Context, out chan<- prometheus.Metric) error {
 	policies, err := h.Policies(ctx)
-	if err != nil {
-		return
-	}
 	for _, p := range policies {
 		metrics.Counter(out, policyNumbered, p.NumberedPackets, p.Name)
 		up := map[string]float64{}
@@ -56,4 +62,5 @@ func (h *Room) Collect(out chan<- prometheus.Metric) {
 			metrics.Gauge(out, policyListUp, is, p.Name, list)
 		}
 	}
+	return err
 }

@@ -46,11 +46,8 @@ func newComputations() *prometheus.HistogramVec {
 var protectionStates = []api.ProtectionState{api.Planning, api.Protected, api.Degraded,
 	api.Unprotected, api.Suspended}
 
-func (p *Protections) collect(ctx context.Context, out chan<- prometheus.Metric) {
+func (p *Protections) collect(ctx context.Context, out chan<- prometheus.Metric) error {
 	protections, err := p.Protections(ctx)
-	if err != nil {
-		return
-	}
 	if len(protections) > 0 {
 		p.computations.Collect(out)
 	}
@@ -70,6 +67,7 @@ func (p *Protections) collect(ctx context.Context, out chan<- prometheus.Metric)
 				string(state))
 		}
 	}
+	return err
 }
 
 func collectProtectedPath(out chan<- prometheus.Metric, name string, p api.ProtectedPath) {

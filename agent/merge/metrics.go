@@ -49,15 +49,13 @@ var (
 
 // Collect is metrics.Collector.
 func (m *Room) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	flows, err := m.Merge(ctx)
-	if err != nil {
-		return
-	}
-	for _, f := range flows {
-		collectMerge(out, f)
-	}
+	metrics.Part(out, string(m.Name), func(ctx context.Context) error {
+		flows, err := m.Merge(ctx)
+		for _, f := range flows {
+			collectMerge(out, f)
+		}
+		return err
+	})
 }
 
 func collectMerge(out chan<- prometheus.Metric, f api.MergedFlow) {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -180,6 +182,9 @@ var (
 	EtcdRestored = Description("etcd_restored_records_total",
 		"Records that etcd had lost, or that another hand had changed, and that were written "+
 			"again.")
+	collected = Description("collection_successful",
+		"Whether a part of these metrics could be read; the series of one that could not are "+
+			"missing in this answer.", "part")
 	programInfo = Description("program_info", "Programs in the kernel.", "name", "tag",
 		"interface", "mode")
 	programAttached = Description("program_attached",
@@ -190,44 +195,53 @@ var (
 // Describe is prometheus.Collector. No description: which services there are changes.
 func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
 
-// ScrapeTimeout bounds how long a scrape waits for the owner goroutine.
-const ScrapeTimeout = 5 * time.Second
+// partTimeout bounds how long a part of a scrape waits for the owner goroutine. Scrapers give up
+// sooner, by default after 10 s, so that none takes an answer without that part for a whole one.
+const partTimeout = 30 * time.Second
+
+// Part adds the metrics of a part of the agent, and whether they could be read: one without them is
+// seen, and does not take those of others along.
+func Part(out chan<- prometheus.Metric, name string, read func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	Gauge(out, collected, OneIf(read(ctx) == nil), name)
+}
 
 // Collect is prometheus.Collector.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), ScrapeTimeout)
-	defer cancel()
-	services, err := m.answers.Services(ctx)
-	if err == nil {
-		for _, s := range services {
-			collectService(out, s)
-		}
-	}
-	counters, err := m.answers.Counters(ctx)
-	if err == nil {
+	Part(out, "services", func(ctx context.Context) error {
+		services, err := m.answers.Services(ctx)
+		collectServices(out, services)
+		return err
+	})
+	Part(out, "counters", func(ctx context.Context) error {
+		counters, err := m.answers.Counters(ctx)
 		for _, c := range counters {
 			collectCounters(out, c)
 		}
-	}
-	maps, err := m.answers.Maps(ctx)
-	if err == nil {
+		return err
+	})
+	Part(out, "maps", func(ctx context.Context) error {
+		maps, err := m.answers.Maps(ctx)
 		for _, table := range maps {
 			if table.Entries != nil {
 				Gauge(out, mapEntries, float64(*table.Entries), string(table.Role), table.Name)
 			}
 			Gauge(out, mapCapacity, float64(table.Capacity), string(table.Role), table.Name)
 		}
-	}
+		return err
+	})
 	for _, c := range m.collectors {
 		c.Collect(out)
 	}
-	status, err := m.answers.Status(ctx)
-	if err == nil {
+	Part(out, "status", func(ctx context.Context) error {
+		status, err := m.answers.Status(ctx)
 		for _, p := range status.Programs {
 			Gauge(out, programInfo, 1, p.Name, p.Tag, p.Interface+p.Cgroup, string(p.Mode))
 			Gauge(out, programAttached, OneIf(p.Fault == ""), p.Name, p.Interface+p.Cgroup)
 		}
-	}
+		return err
+	})
 }
 
 // Counter sends the value of a counter.
@@ -240,14 +254,42 @@ func Gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels .
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 
-func family(s api.Service) string {
+func family(s *api.Service) string {
 	if s.VIP.Is4() {
 		return "ipv4"
 	}
 	return "ipv6"
 }
 
-func collectService(out chan<- prometheus.Metric, s api.Service) {
+// collectServices sends metrics of services, and of backends in the order in which the client
+// library sorts their series: that of a hundred thousand takes it a second if they come in another.
+func collectServices(out chan<- prometheus.Metric, services []api.Service) {
+	services = slices.Clone(services)
+	slices.SortStableFunc(services, func(a, b api.Service) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	var backends []*api.Backend
+	for i := range services {
+		collectService(out, &services[i])
+		if s := &services[i]; s.Edge != nil {
+			for j := range s.Edge.Backends {
+				backends = append(backends, &s.Edge.Backends[j])
+			}
+		}
+	}
+	slices.SortStableFunc(backends, func(a, b *api.Backend) int {
+		return strings.Compare(a.Name, b.Name) // then by service, as they are
+	})
+	for _, b := range backends {
+		Counter(out, backendPackets, b.Packets, b.Service, b.Name)
+		Counter(out, backendBytes, b.Bytes, b.Service, b.Name)
+		Gauge(out, backendUp, OneIf(b.Effective == config.Up), b.Service, b.Name)
+		collectHealth(out, b)
+		Gauge(out, backendWeight, float64(b.Weight), b.Service, b.Name)
+	}
+}
+
+func collectService(out chan<- prometheus.Metric, s *api.Service) {
 	Counter(out, servicePackets, s.Packets, string(s.Role), s.Name, family(s))
 	Counter(out, serviceBytes, s.Bytes, string(s.Role), s.Name, family(s))
 	if s.Edge != nil {
@@ -260,13 +302,6 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 			Counter(out, newConnectionsSeen, n.Refused, s.Name, "refused")
 		}
 		Counter(out, uncounted, s.Edge.UncountedPackets, s.Name)
-		for _, b := range s.Edge.Backends {
-			Counter(out, backendPackets, b.Packets, s.Name, b.Name)
-			Counter(out, backendBytes, b.Bytes, s.Name, b.Name)
-			Gauge(out, backendUp, OneIf(b.Effective == config.Up), s.Name, b.Name)
-			collectHealth(out, s.Name, b)
-			Gauge(out, backendWeight, float64(b.Weight), s.Name, b.Name)
-		}
 	}
 	if h := s.Host; h != nil {
 		Gauge(out, busyGauge, float64(h.Busy), s.Name, family(s))
@@ -282,17 +317,17 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 	}
 }
 
-func collectHealth(out chan<- prometheus.Metric, service string, b api.Backend) {
+func collectHealth(out chan<- prometheus.Metric, b *api.Backend) {
 	h := b.Health
 	if h == nil {
 		return
 	}
 	d := h.Durations
 	out <- prometheus.MustNewConstHistogram(checkSeconds, d.Count, d.SumSeconds, d.Buckets(),
-		service, b.Name)
-	Gauge(out, backendHealthy, OneIf(h.Status == health.Healthy.String()), service, b.Name)
-	Counter(out, checksTotal, h.SucceededChecks, service, b.Name, "success")
-	Counter(out, checksTotal, h.FailedChecks, service, b.Name, "failure")
+		b.Service, b.Name)
+	Gauge(out, backendHealthy, OneIf(h.Status == health.Healthy.String()), b.Service, b.Name)
+	Counter(out, checksTotal, h.SucceededChecks, b.Service, b.Name, "success")
+	Counter(out, checksTotal, h.FailedChecks, b.Service, b.Name, "failure")
 }
 
 // OneIf is 1 for true and 0 for false.

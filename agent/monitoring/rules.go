@@ -124,6 +124,16 @@ var nodeRules = []Rule{
 		Fires: labels("instance", "e1"),
 	},
 	{
+		Name: "MetricsIncomplete", Expr: `sextant_collection_successful == 0`, For: "5m",
+		Severity: Warning,
+		Summary:  "{{ $labels.instance }} can't read its metrics of part {{ $labels.part }}.",
+		Description: "Other alerts that need them do not fire. The machine is overloaded, or " +
+			"tables in the kernel can't be read. See: sextant status.",
+		Bad:   series(`sextant_collection_successful{instance="e1",part="services"}`, "0x20"),
+		Good:  series(`sextant_collection_successful{instance="e1",part="services"}`, "1x20"),
+		Fires: labels("instance", "e1", "part", "services"),
+	},
+	{
 		Name: "ListenerFull",
 		Expr: `increase(sextant_listener_refused_connections_total[5m]) > 0`,
 		For:  "1m", Severity: Warning,

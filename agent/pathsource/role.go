@@ -152,7 +152,7 @@ var steeredSockets = metrics.Description("path_source_sockets_total",
 
 // Collect adds what became of sockets.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	c := r.Counters().PathSource
+	c := r.Counters(out).PathSource
 	if c == nil {
 		return
 	}

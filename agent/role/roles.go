@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"sextant/agent/api"
 	"sextant/agent/explain"
 	"sextant/agent/metrics"
@@ -120,19 +122,17 @@ func (s *Slot[R]) Running() Role {
 func (s *Slot[R]) Warnings() []string { return nil }
 
 // Counters asks the owner goroutine, for a scrape, for what the role counts and others do not; the
-// zero value: the role does not run, or its counters can't be read.
-func (s *Slot[R]) Counters() api.Counters {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	c, err := Ask(ctx, &s.Loop, func() (c api.Counters, err error) {
-		if r := s.Running(); r != nil {
-			err = r.Count(&c)
-		}
-		return c, err
+// zero value: the role does not run, or its counters can't be read, which the scrape tells.
+func (s *Slot[R]) Counters(out chan<- prometheus.Metric) (c api.Counters) {
+	metrics.Part(out, string(s.Name), func(ctx context.Context) (err error) {
+		c, err = Ask(ctx, &s.Loop, func() (c api.Counters, err error) {
+			if r := s.Running(); r != nil {
+				err = r.Count(&c)
+			}
+			return c, err
+		})
+		return err
 	})
-	if err != nil {
-		return api.Counters{}
-	}
 	return c
 }
 

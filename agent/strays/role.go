@@ -115,7 +115,7 @@ func (s *Room) Explain(x *explain.Explaining, on string) (err error) {
 
 // Collect adds what came for each VRF.
 func (s *Room) Collect(out chan<- prometheus.Metric) {
-	for _, v := range s.Counters().VRFs {
+	for _, v := range s.Counters(out).VRFs {
 		metrics.Counter(out, continuingPackets, v.HerePackets, v.VRF, "here")
 		metrics.Counter(out, continuingPackets, v.StrayPackets, v.VRF, "stray")
 		metrics.Counter(out, continuingPackets, v.ReturnedPackets, v.VRF, "returned")

@@ -33,7 +33,7 @@ var (
 
 // Collect adds what became of subflows.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	c := r.Counters().Subflows
+	c := r.Counters(out).Subflows
 	if c == nil {
 		return
 	}

@@ -237,7 +237,7 @@ var (
 
 // Collect adds what became of packets and reports.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	c := r.Counters().Telemetry
+	c := r.Counters(out).Telemetry
 	if c == nil {
 		return
 	}

@@ -23,9 +23,10 @@ var inLab = experiment.Experiment{
 		"queue of 30 ms: the lab examples/fabric.yaml. Flows of Linux's TCP are sent through it, " +
 		"and the same flows are sent through the simulator, whose network is made of the lab's " +
 		"file. Flows that end are compared by the times until their last byte was read, endless " +
-		"ones by their goodput. The lab plays the same flows twice, which shows how far its own " +
-		"runs are from each other; the simulator has 20 runs, whose flows begin a little later.",
-	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "2 min",
+		"ones by their goodput. The lab plays the same flows six times, which shows how far its " +
+		"own runs are from each other; the simulator has 20 runs, whose flows begin a little " +
+		"later.",
+	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "5 min",
 	Run: runInLab,
 }
 
@@ -33,7 +34,7 @@ var inLab = experiment.Experiment{
 const (
 	labLoad   = 0.4
 	labFlows  = 300
-	labPasses = 2
+	labPasses = 6
 	labSeed   = 7
 )
 
@@ -177,15 +178,14 @@ func reportInLab(r *experiment.Recorder, cells []labCell) error {
 			}
 			long.Rows = append(long.Rows, row)
 		}
-		ours, ourSum := 0.0, 0.0
+		var means, sums []float64
 		for pass, ms := range c.Lab {
 			add(fmt.Sprintf("lab, %d", pass+1), ms, c.LabLong[pass])
-			ours += mean(ms) / float64(len(c.Lab))
-			ourSum += total(c.LabLong[pass]) / float64(len(c.Lab))
+			means, sums = append(means, mean(ms)), append(sums, total(c.LabLong[pass]))
 		}
 		add("simulator", c.Sim, c.SimLong)
-		compareLab(r, c.Control+": mean time of a flow", "ms", ours, mean(c.Sim))
-		compareLab(r, c.Control+": goodput of four endless flows", "Mbit/s", ourSum,
+		compareLab(r, c.Control+": mean time of a flow", "ms", means, mean(c.Sim))
+		compareLab(r, c.Control+": goodput of four endless flows", "Mbit/s", sums,
 			total(c.SimLong))
 		if err := r.Chart("lab-"+c.Control, labChart(c)); err != nil {
 			return err
@@ -198,14 +198,25 @@ func reportInLab(r *experiment.Recorder, cells []labCell) error {
 	return nil
 }
 
-func compareLab(r *experiment.Recorder, what, unit string, lab, sim float64) {
+// compareLab compares the simulator's mean with that of the lab's passes, which has a 95 %
+// confidence interval.
+func compareLab(r *experiment.Recorder, what, unit string, passes []float64, sim float64) {
+	lab, half := mean(passes), 0.0
+	if n := float64(len(passes)); n > 1 {
+		squares := 0.0
+		for _, x := range passes {
+			squares += (x - lab) * (x - lab)
+		}
+		half = studentT(len(passes)-1) * math.Sqrt(squares/(n-1)/n)
+	}
 	off := sim/lab - 1
 	says := fmt.Sprintf("within %.0f %%", 100*within)
 	if math.Abs(off) > within {
 		says = fmt.Sprintf("not within %.0f %%", 100*within)
 	}
-	r.Compare(experiment.Comparison{What: what, Source: fmt.Sprintf("lab: %.1f %s", lab, unit),
-		Ours: fmt.Sprintf("simulator: %.1f %s, %+.1f %%", sim, unit, 100*off), Says: says})
+	r.Compare(experiment.Comparison{What: what,
+		Source: fmt.Sprintf("lab: %.1f ± %.1f %s", lab, half, unit),
+		Ours:   fmt.Sprintf("simulator: %.1f %s, %+.1f %%", sim, unit, 100*off), Says: says})
 }
 
 func labChart(c labCell) chart.Chart {

@@ -55,7 +55,7 @@ func networkOf(spec *lab.Spec) (*packet.Network, error) {
 // labTransport is TCP as the lab's hosts speak it.
 func labTransport(control packet.Control) packet.Transport {
 	t := packet.DefaultTransport()
-	t.Control = control
+	t.Control, t.Linux = control, true
 	t.Payload, t.Header, t.AckSize = segmentBytes, headerBytes, headerBytes
 	return t
 }

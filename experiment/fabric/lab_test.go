@@ -67,10 +67,11 @@ func TestReportInLab(t *testing.T) {
 		return reportInLab(r, []labCell{cell("reno", 100, 104), cell("cubic", 100, 90)})
 	})
 	experimenttest.Has(t, text,
-		"| reno: mean time of a flow | lab: 100.0 ms | simulator: 104.0 ms, +4.0 % | within 5 % |",
-		"| reno: goodput of four endless flows | lab: 42.0 Mbit/s | "+
+		"| reno: mean time of a flow | lab: 100.0 ± 0.0 ms | simulator: 104.0 ms, +4.0 % | "+
+			"within 5 % |",
+		"| reno: goodput of four endless flows | lab: 42.0 ± 25.4 Mbit/s | "+
 			"simulator: 42.0 Mbit/s, +0.0 % | within 5 % |",
-		"| cubic: mean time of a flow | lab: 100.0 ms | simulator: 90.0 ms, -10.0 % | "+
+		"| cubic: mean time of a flow | lab: 100.0 ± 0.0 ms | simulator: 90.0 ms, -10.0 % | "+
 			"not within 5 % |",
 		"| reno | lab, 1 | 100.0 | 100.0 | 150.0 | 150.0 |",
 		"| cubic | simulator | 10.50 | 10.50 | 10.50 | 10.50 | 42.00 |",

@@ -41,6 +41,9 @@ func (s *Simulation) acknowledged(id int32, e *packet) {
 			s.arm(number, f)
 		}
 	}
+	if s.transport.Linux {
+		s.armRack(number, f)
+	}
 	s.send(number, f)
 }
 
@@ -58,13 +61,7 @@ func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore i
 		return
 	}
 	if f.lostCount > 0 && !f.recovery {
-		f.recovery, f.recoverUntil = true, f.nxt
-		f.lostFrom = f.una
-		f.before, f.resentAt, f.resentFrom = f.window, s.now, f.order+1
-		f.window.loss(s, f)
-		f.prr = prr{on: true, window: float64(f.nxt - f.una), delivered: float64(newly)}
-		// The first lost segment is sent at once (RFC 6675, section 5, step 4.3).
-		s.resend(e.flow, f)
+		s.recover(e.flow, f, newly)
 		return
 	}
 	if f.recovery && f.prr.on {
@@ -75,6 +72,17 @@ func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore i
 		flightBefore >= f.window.allowed()-int32(newly) {
 		f.window.grow(s, f, newly)
 	}
+}
+
+// recover begins a recovery: the window is reduced, and the first lost segment is sent at once (RFC
+// 6675, section 5, step 4.3).
+func (s *Simulation) recover(number int32, f *subflow, newly uint32) {
+	f.recovery, f.recoverUntil = true, f.nxt
+	f.lostFrom = f.una
+	f.before, f.resentAt, f.resentFrom = f.window, s.now, f.order+1
+	f.window.loss(s, f)
+	f.prr = prr{on: true, window: float64(f.nxt - f.una), delivered: float64(newly)}
+	s.resend(number, f)
 }
 
 // prr is proportional rate reduction (RFC 6937): in a recovery, as much is sent as arrives, reduced
@@ -217,7 +225,13 @@ func (f *subflow) mark(from, to uint32) {
 // allows (RFC 6675, section 4, by order of transmission, so that the loss of a retransmission is
 // found as well, RFC 8985).
 func (s *Simulation) detectLoss(f *subflow) {
-	late := func(order uint32) bool { return int32(f.newest-order) >= int32(f.reordering) }
+	tolerated := s.tolerated(f)
+	s.loseOlder(f, func(order uint32) bool { return int32(f.newest-order) >= tolerated })
+}
+
+// loseOlder marks segments as lost whose last transmission is late, in their order up to the first
+// that is not.
+func (s *Simulation) loseOlder(f *subflow, late func(order uint32) bool) {
 	for ; f.scan != f.nxt; f.scan++ {
 		b := f.at(f.scan)
 		if b.state&(sacked|resent|lost) != 0 {

@@ -2,6 +2,7 @@ package packet
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"sextant/te/topology/generate"
@@ -25,8 +26,9 @@ func TestConservation(t *testing.T) {
 	}
 	controls := []Control{Reno, Cubic, DCTCP, LIA, OLIA}
 	vanished := uint64(0)
-	for i, scheme := range packetSchemes {
+	for i, scheme := range slices.Concat(packetSchemes, []Scheme{ECMP, Spray, REPS}) {
 		transport := DefaultTransport()
+		transport.Linux = i >= len(packetSchemes)
 		transport.Control = controls[i%len(controls)]
 		transport.ECN = transport.Control == DCTCP
 		var sum, done int64

@@ -26,6 +26,7 @@ const (
 	converge                                  // routing follows the changes of links
 	resume                                    // of ConWeave: flow is the number of the direction
 	reported                                  // of Controlled: flow is the number of the notice
+	overtaken                                 // timer of a subflow
 )
 
 // event is something that happens at a time: a timer, or the arrival of the packet that a link
@@ -236,6 +237,8 @@ func (s *Simulation) timer(id int32, e *event) {
 		s.retransmissionTimer(id)
 	case delayedAck:
 		s.delayedAckTimer(id)
+	case overtaken:
+		s.rackTimer(id)
 	case flowStart:
 		flow := e.flow
 		s.calendar.release(id)

@@ -14,6 +14,7 @@ type receiver struct {
 	// that the last data packet took, of schemes whose sources choose by packet
 	path  int32
 	quick uint16 // segments acknowledged at once at the start
+	burst burst  // as Linux counts
 }
 
 // take notes a segment. It reports whether it is new, and whether it came in order with nothing
@@ -75,6 +76,9 @@ func (s *Simulation) receive(e *packet) {
 		return
 	}
 	r := &f.receiver
+	if s.transport.Linux {
+		s.paused(f, r)
+	}
 	s.order(r, e)
 	fresh, inOrder := r.take(e.seq)
 	if fresh {
@@ -107,11 +111,23 @@ func (s *Simulation) receive(e *packet) {
 		}
 		if !inOrder {
 			r.echo = e.sent
+			if fresh && s.transport.Linux && s.held(number, f) {
+				return
+			}
 		}
 		s.acknowledge(number, f)
 		return
 	}
-	r.expires = s.now + at
+	s.delay(number, r, at)
+}
+
+// delay plans an acknowledgement.
+func (s *Simulation) delay(number int32, r *receiver, by Time) {
+	r.expires = s.now + by
+	if r.timer != none && s.calendar.slab[r.timer].at > r.expires {
+		s.calendar.slab[r.timer].flow = none
+		r.timer = none
+	}
 	if r.timer == none {
 		r.timer = s.at(delayedAck, number, r.expires)
 	}
@@ -142,6 +158,10 @@ func (s *Simulation) acknowledge(number int32, f *subflow) {
 // delayedAckTimer sends an acknowledgement that no second segment hastened.
 func (s *Simulation) delayedAckTimer(id int32) {
 	number := s.calendar.slab[id].flow
+	if number == none {
+		s.calendar.release(id) // an earlier one was planned
+		return
+	}
 	f := &s.subflows[number]
 	r := &f.receiver
 	if r.expires > s.now && f.state != closed {

@@ -61,6 +61,7 @@ type subflow struct {
 	lastSent  Time
 	minRTT    Time
 	receiver  receiver
+	rack      rack
 	delivered uint64 // segments acknowledged
 }
 
@@ -89,7 +90,7 @@ func (f *subflow) reset(c int32, t *Transport) {
 		reordering: t.Reordering,
 		rto:        t.InitialRTO, timer: none, minRTT: never}
 	f.receiver.blocks = blocks
-	f.receiver.timer = none
+	f.receiver.timer, f.rack.timer = none, none
 	f.path.table, f.path.choice, f.path.color = none, none, none
 	f.window.reset(t)
 	if len(f.board) == 0 {

@@ -24,6 +24,10 @@ type Transport struct {
 	// acknowledgements arrive as they are sent, over no link: as simulators without a reverse path
 	// have it
 	FreeAcks bool
+	// what Linux does beside the RFCs: losses are found by time, too (RFC 8985), few segments
+	// beyond a hole are acknowledged by themselves, and after a pause acknowledgements wait for
+	// nothing
+	Linux bool
 }
 
 // DefaultTransport returns what Linux does, with segments that fill frames of 1500 bytes.
@@ -297,6 +301,10 @@ func (s *Simulation) recycle(number int32) {
 	if f.timer != none {
 		s.calendar.slab[f.timer].flow = none
 		f.timer = none
+	}
+	if f.rack.timer != none {
+		s.calendar.slab[f.rack.timer].flow = none
+		f.rack.timer = none
 	}
 	f.state = idle
 	s.freeSub = append(s.freeSub, number)

@@ -87,7 +87,7 @@ func (c *Scenario) transport() packet.Transport {
 	t := packet.DefaultTransport()
 	t.Control = controls[c.Transport.Control]
 	t.ECN = t.Control == packet.DCTCP
-	t.FreeAcks = c.Transport.FreeAcks
+	t.FreeAcks, t.Linux = c.Transport.FreeAcks, c.Transport.Linux
 	if c.Transport.ECN != nil {
 		t.ECN = *c.Transport.ECN
 	}

@@ -73,6 +73,7 @@ type Transport struct {
 	InitialWindow int           `yaml:"initialWindow"`
 	Reordering    int           `yaml:"reordering"`
 	FreeAcks      bool          `yaml:"freeAcks"` // acknowledgements take no link
+	Linux         bool          `yaml:"linux"`    // beside the RFCs, what Linux does
 }
 
 // Paths says how paths are chosen.

@@ -47,12 +47,14 @@ type Agent struct {
 	chooser
 	subflowLister
 
-	options   Options
-	servers   *httpserver.Servers // set before requests are served
-	warnings  []string
-	metrics   *metrics.Metrics
-	watch     *attachWatch
-	solicitor solicitor
+	options  Options
+	servers  *httpserver.Servers // set before requests are served
+	warnings []string
+	// of the node that runs: those who look do not compute it
+	fingerprint string
+	metrics     *metrics.Metrics
+	watch       *attachWatch
+	solicitor   solicitor
 }
 
 // Rooms that answer for a role what no other has.
@@ -91,6 +93,7 @@ func newAgent(ctx context.Context, options Options) (*Agent, error) {
 	if a.Store, err = state.Open(options.Node.State, options.Node.Name, options.Log); err != nil {
 		return nil, err
 	}
+	a.Store.Await = a.Await
 	a.Rewarn = a.collectWarnings
 	found := &role.Discoveries{Core: a.Core}
 	a.watch = &attachWatch{Core: a.Core}
@@ -204,6 +207,8 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserv
 		a.Note()
 		select {
 		case f := <-a.Work:
+			f()
+		case f := <-a.Looks:
 			f()
 		case <-a.DueTime():
 			a.Act()
@@ -422,6 +427,6 @@ func listener(a config.API) string {
 
 // Config is what api.Agent says.
 func (a *Agent) Config(ctx context.Context) (node *config.Node, err error) {
-	err = a.Do(ctx, func() { node = a.Node })
+	err = a.Look(ctx, func() { node = a.Node })
 	return node, err
 }

@@ -18,7 +18,7 @@ import (
 func (a *Agent) remember(by, action string, changes []config.Change) {
 	err := a.Store.Look(a.Node)
 	if err == nil {
-		err = a.Store.History.Add(by, action, a.Store.Text, changes, time.Now())
+		err = a.Store.Remember(by, action, changes, time.Now())
 	}
 	if err != nil {
 		a.Log.Warn("a configuration is missing in the history", "error", err)

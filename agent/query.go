@@ -24,7 +24,7 @@ const turnServices = 128
 // work, so that a service which is deleted meanwhile may be missing.
 func (q *answers) Services(ctx context.Context, names ...string) ([]api.Service, error) {
 	if len(names) == 0 {
-		if err := q.Do(ctx, func() { names = q.serviceNames() }); err != nil {
+		if err := q.Look(ctx, func() { names = q.serviceNames() }); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +35,7 @@ func (q *answers) Services(ctx context.Context, names ...string) ([]api.Service,
 		for _, name := range some {
 			turn[name] = true
 		}
-		services, err := role.Ask(ctx, &q.Loop, func() ([][]api.Service, error) {
+		services, err := role.See(ctx, &q.Loop, func() ([][]api.Service, error) {
 			return servicesOf(rooms, turn)
 		})
 		if err != nil {
@@ -76,7 +76,7 @@ func (q *answers) serviceNames() (names []string) {
 
 // Counters is what api.Agent says.
 func (q *answers) Counters(ctx context.Context) ([]api.Counters, error) {
-	return role.Ask(ctx, &q.Loop, q.counters)
+	return role.See(ctx, &q.Loop, q.counters)
 }
 
 func (q *answers) counters() ([]api.Counters, error) {
@@ -133,7 +133,7 @@ func countersOf(role api.Role, p role.Program) (api.Counters, error) {
 
 // Maps is what api.Agent says.
 func (q *answers) Maps(ctx context.Context) (maps []api.Map, err error) {
-	err = q.Do(ctx, func() {
+	err = q.Look(ctx, func() {
 		for _, r := range q.Running() {
 			for _, use := range r.Uses().Maps() {
 				m := api.Map{Name: use.Name, Role: r.Name, Type: use.Type, Capacity: use.Capacity}

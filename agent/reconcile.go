@@ -116,6 +116,9 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 		return changes, errors.Join(err, removeEmpty(a.Dir))
 	}
 	p.Finish()
+	if a.fingerprint, err = a.Store.FingerprintOf(next); err != nil { // which Save has computed
+		a.Log.Error("the running configuration has no fingerprint", "error", err)
+	}
 	a.Node = next
 	for _, room := range role.Having[role.Settler](a.Roles) {
 		room.Settled()

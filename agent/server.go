@@ -30,13 +30,13 @@ func (a *Agent) metricsPort() http.Handler {
 
 // secret is the cluster's.
 func (a *Agent) secret(ctx context.Context) (flow.Secret, error) {
-	return role.Ask(ctx, &a.Loop, func() (flow.Secret, error) { return a.Node.Secret, nil })
+	return role.See(ctx, &a.Loop, func() (flow.Secret, error) { return a.Node.Secret, nil })
 }
 
 // unready names what keeps the node from forwarding as its configuration says: programs that do not
 // run where they should, and roles that do less than they should.
 func (a *Agent) unready(ctx context.Context) ([]string, error) {
-	return role.Ask(ctx, &a.Loop, func() (list []string, err error) {
+	return role.See(ctx, &a.Loop, func() (list []string, err error) {
 		for _, r := range a.Running() {
 			if why := r.Shortfall(); why != "" {
 				list = append(list, "role "+string(r.Name)+": "+why)
@@ -56,14 +56,13 @@ func (a *Agent) Metrics() http.Handler { return a.metrics.Handler }
 
 // Status is what api.Agent says.
 func (a *Agent) Status(ctx context.Context) (api.Status, error) {
-	return role.Ask(ctx, &a.Loop, a.status)
+	return role.See(ctx, &a.Loop, a.status)
 }
 
 func (a *Agent) status() (api.Status, error) {
-	fingerprint, err := a.Store.FingerprintOf(a.Node)
 	s := api.Status{
 		Node: a.Node.Name, Version: a.options.Version, Roles: a.Node.Roles(), StartedAt: a.Started,
-		UptimeSeconds: int64(time.Since(a.Started).Seconds()), ConfigHash: fingerprint,
+		UptimeSeconds: int64(time.Since(a.Started).Seconds()), ConfigHash: a.fingerprint,
 		Warnings: append([]string{}, a.warnings...),
 		Programs: []api.Program{}, PinDirectory: a.Dir,
 	}
@@ -78,5 +77,5 @@ func (a *Agent) status() (api.Status, error) {
 			s.Programs = append(s.Programs, p)
 		}
 	}
-	return s, err
+	return s, nil
 }

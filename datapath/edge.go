@@ -99,6 +99,16 @@ type Edge struct {
 	former   map[uint32]int        // likewise: buckets of the former table
 	copier   *ebpf.Program         // sends the second copies; nil: there are none
 	loop     loop                  // through which they go
+	// Await waits for what the kernel takes long for, some 10 ms: a table that is replaced or taken
+	// away, until no packet under way looks at it. Nil: the caller does it itself.
+	Await func(slow func() error) error
+}
+
+func (e *Edge) await(slow func() error) error {
+	if e.Await == nil {
+		return slow()
+	}
+	return e.Await(slow)
 }
 
 // edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow

@@ -43,7 +43,7 @@ func formerTable(tables *ebpf.Map, index uint32) uint32 { return tables.MaxEntri
 // deleteFormerChains frees the former table of a service, if it has one.
 func (e *Edge) deleteFormerChains(index uint32) error {
 	table := formerTable(e.maps["tables"], index)
-	err := e.maps["tables"].Delete(table)
+	err := e.await(func() error { return e.maps["tables"].Delete(table) })
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete former chains of service %d: %w", index, err)
 	}

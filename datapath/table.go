@@ -219,7 +219,10 @@ func (e *Edge) fillChains(some []ServiceChains) (err error) {
 		}
 		indexes[i], descriptors[i] = s.Index, uint32(tables[i].inner.FD())
 	}
-	if _, err := e.maps["tables"].BatchUpdate(indexes, descriptors, nil); err != nil {
+	if err := e.await(func() error {
+		_, err := e.maps["tables"].BatchUpdate(indexes, descriptors, nil)
+		return err
+	}); err != nil {
 		return err
 	}
 	for i, s := range some {
@@ -247,7 +250,9 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 	if e.chains[index] == nil {
 		e.chains[index] = &tablePair{}
 	}
-	put := func(inner *ebpf.Map) error { return e.maps["tables"].Put(index, inner) }
+	put := func(inner *ebpf.Map) error {
+		return e.await(func() error { return e.maps["tables"].Put(index, inner) })
+	}
 	if err := e.chains[index].set(g, put); err != nil {
 		return fmt.Errorf("set chains of service %d: %w", index, err)
 	}
@@ -256,7 +261,7 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 
 // DeleteChains frees the tables of a service that was deleted.
 func (e *Edge) DeleteChains(index uint32) error {
-	err := e.maps["tables"].Delete(index)
+	err := e.await(func() error { return e.maps["tables"].Delete(index) })
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete chains of service %d: %w", index, err)
 	}

@@ -33,10 +33,11 @@ type Role struct {
 	Services []Service
 	places   map[config.Endpoint]int // of the services
 	numbers  map[string]uint32
-	Hmac     srv6.HMACKey // the zero value: SRHs are not signed
-	former   *former      // what is known of former flows; nil: nothing
-	starts   bool         // an earlier agent's programs may be taken over
-	filled   bool         // they were, with tables that have all that is wanted
+	Hmac     srv6.HMACKey             // the zero value: SRHs are not signed
+	former   *former                  // what is known of former flows; nil: nothing
+	await    func(func() error) error // role.Loop.Await
+	starts   bool                     // an earlier agent's programs may be taken over
+	filled   bool                     // they were, with tables that have all that is wanted
 }
 
 var _ role.Switchable[*Role] = (*Role)(nil)
@@ -246,7 +247,7 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 		return nil, nil
 	}
 	e.readAhead(n.Edge.Network)
-	next := &Role{Config: edgeConfig(n), starts: e.Node == nil}
+	next := &Role{Config: edgeConfig(n), await: e.Await, starts: e.Node == nil}
 	if e.Runs != nil {
 		next.Config.Capacity = next.Config.Capacity.AtLeast(e.Runs.Config.Capacity)
 	}
@@ -272,6 +273,7 @@ func (e *Role) Load(dir string, running *Role) (err error) {
 	}
 	if e.starts {
 		if e.Program, err = datapath.TakeOverEdge(dir, e.Config); err == nil {
+			e.Program.Await = e.await
 			err = role.TakesOver(e.Program, func() error { return e.Fill(nil) })
 		}
 		if err == nil {
@@ -279,7 +281,9 @@ func (e *Role) Load(dir string, running *Role) (err error) {
 			return nil
 		}
 	}
-	e.Program, err = datapath.OpenEdge(dir, e.Config)
+	if e.Program, err = datapath.OpenEdge(dir, e.Config); err == nil {
+		e.Program.Await = e.await
+	}
 	return err
 }
 

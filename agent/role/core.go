@@ -40,7 +40,7 @@ type Core struct {
 // directories are set when they are known.
 func NewCore(ctx context.Context, version string, log *slog.Logger) *Core {
 	return &Core{
-		Loop:     Loop{Work: make(chan func()), Done: make(chan struct{})},
+		Loop:     NewLoop(),
 		eventLog: eventLog{Log: log},
 		Version:  version, Started: time.Now(), Life: ctx,
 		Updates: updateSeconds.Histogram(prometheus.ExponentialBuckets(0.0001, 4, 8)),
@@ -58,7 +58,7 @@ func (c *Core) Pins(name api.Role) string { return filepath.Join(c.Dir, string(n
 
 // Events is what api.Agent says.
 func (c *Core) Events(ctx context.Context, after uint64) (events []api.Event, err error) {
-	err = c.Do(ctx, func() { events = c.since(after) })
+	err = c.Look(ctx, func() { events = c.since(after) })
 	return events, err
 }
 
@@ -76,44 +76,6 @@ func (c *Core) KeepFailing() {
 	if err := c.Store.Write(); err != nil {
 		c.Log.Warn("a restarted agent will not know which backends fail", "error", err)
 	}
-}
-
-// Loop is the goroutine that owns the agent's state, as others see it.
-type Loop struct {
-	Work chan func()
-	Done chan struct{} // closed when the goroutine has ended
-}
-
-// errEnding answers those who come too late.
-var errEnding = &api.Error{Code: api.Internal,
-	Message: "the agent is ending; ask again when it runs"}
-
-// Do runs f in the owner goroutine and waits for it. Once the owner has ended ctx, f does not run.
-func (l *Loop) Do(ctx context.Context, f func()) (err error) {
-	finished := make(chan struct{})
-	select {
-	case l.Work <- func() {
-		if err = ctx.Err(); err == nil {
-			f()
-		}
-		close(finished)
-	}:
-		<-finished
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-l.Done:
-		return errEnding
-	}
-}
-
-// Ask runs f in the owner goroutine, and returns what it does.
-func Ask[T any](ctx context.Context, l *Loop, f func() (T, error)) (answer T, err error) {
-	if doErr := l.Do(ctx, func() { answer, err = f() }); doErr != nil {
-		var none T
-		return none, doErr
-	}
-	return answer, err
 }
 
 // Follow gives the owner goroutine what comes from a channel, until ctx ends.

@@ -125,7 +125,7 @@ func (s *Slot[R]) Warnings() []string { return nil }
 // zero value: the role does not run, or its counters can't be read, which the scrape tells.
 func (s *Slot[R]) Counters(out chan<- prometheus.Metric) (c api.Counters) {
 	metrics.Part(out, string(s.Name), func(ctx context.Context) (err error) {
-		c, err = Ask(ctx, &s.Loop, func() (c api.Counters, err error) {
+		c, err = See(ctx, &s.Loop, func() (c api.Counters, err error) {
 			if r := s.Running(); r != nil {
 				err = r.Count(&c)
 			}

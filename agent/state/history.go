@@ -57,9 +57,10 @@ func openHistory(dir string) *History {
 	return h
 }
 
-// Add writes down a configuration that runs now, unless it is the latest one anyway, and forgets
-// the oldest ones.
-func (h *History) Add(by, action, node string, changes []config.Change, now time.Time) error {
+// Remember writes down the configuration that was looked at last and runs now, unless it is the
+// latest one anyway, and forgets the oldest ones.
+func (s *Store) Remember(by, action string, changes []config.Change, now time.Time) error {
+	h, node := s.History, s.Text
 	if h.latest == "" {
 		h.latest, _ = h.Text(0)
 	}
@@ -74,13 +75,16 @@ func (h *History) Add(by, action, node string, changes []config.Change, now time
 	if n := len(h.List); n > 0 {
 		p.Number = h.List[n-1].Number + 1
 	}
-	text, err := json.Marshal(p)
-	if err == nil {
-		err = os.MkdirAll(h.dir, 0o700)
-	}
-	if err == nil {
-		err = WriteFile(p.file(h.dir), text)
-	}
+	var text []byte
+	err := s.await(func() (err error) {
+		if text, err = json.Marshal(p); err == nil {
+			err = os.MkdirAll(h.dir, 0o700)
+		}
+		if err == nil {
+			err = WriteFile(p.file(h.dir), text)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("keep the history of configurations: %w", err)
 	}

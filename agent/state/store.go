@@ -38,6 +38,8 @@ type Store struct {
 	node              *config.Node
 	writer            config.Writer
 	earlier           *config.Node // that Kept.Node was when the agent began, if it was read
+	// Await waits for what takes long and touches nothing else; nil: the caller does it itself
+	Await func(slow func() error) error
 }
 
 // Open locks the node's state against a second agent, and reads it. A disk that is full or
@@ -200,9 +202,16 @@ func (s *Store) Look(n *config.Node) error {
 	if n == s.node {
 		return nil
 	}
-	text, err := s.writer.Marshal(n)
+	var text, fingerprint string
+	err := s.await(func() error {
+		written, err := s.writer.Marshal(n)
+		if err == nil {
+			text, fingerprint = string(written), config.FingerprintOf(n, written)
+		}
+		return err
+	})
 	if err == nil {
-		s.node, s.Text, s.fingerprint = n, string(text), config.FingerprintOf(n, text)
+		s.node, s.Text, s.fingerprint = n, text, fingerprint
 	}
 	return err
 }
@@ -270,23 +279,32 @@ func (s *Store) Earlier() *config.Node {
 
 // Write writes the state as it is, if the disk has another one. If it fails, retry tries again.
 func (s *Store) Write() error {
-	data, err := json.Marshal(s.Kept)
-	if err != nil {
+	var data []byte
+	kept, known := s.Kept, s.Failure == nil
+	err := s.await(func() (err error) {
+		if data, err = json.Marshal(kept); err != nil ||
+			known && bytes.Equal(data, s.written) && exists(s.path) {
+			return err
+		}
+		if err = os.MkdirAll(filepath.Dir(s.path), 0o700); err == nil {
+			err = WriteFile(s.path, data)
+		}
 		return err
-	}
-	if s.Failure == nil && bytes.Equal(data, s.written) && exists(s.path) {
-		return nil
-	}
-	err = os.MkdirAll(filepath.Dir(s.path), 0o700)
-	if err == nil {
-		err = WriteFile(s.path, data)
-	}
+	})
 	if err != nil {
 		s.fail(err)
 		return fmt.Errorf("save state: %w", err)
 	}
 	s.written, s.Failure = data, nil
 	return nil
+}
+
+// await does what takes long, such as waiting for the disk.
+func (s *Store) await(slow func() error) error {
+	if s.Await == nil {
+		return slow()
+	}
+	return s.Await(slow)
 }
 
 func exists(path string) bool {

@@ -32,6 +32,7 @@ type timesOf struct {
 	Unsent  int             // packets for which the client's device had no room
 	Answers []time.Duration // of the event loop
 	Changes []time.Duration // of a weight
+	Between []time.Duration // answers of the event loop while it makes changes
 	// what the same machine takes at the same time for a process without an agent: how much later
 	// than asked for a thread wakes up, and the two things for which a change waits, a table that
 	// replaces another one in the kernel, and two files that are on the disk
@@ -44,7 +45,7 @@ func (x *timesOf) add(more timesOf) {
 		to   *[]time.Duration
 		from []time.Duration
 	}{{&x.Packets, more.Packets}, {&x.Answers, more.Answers}, {&x.Changes, more.Changes},
-		{&x.Wakes, more.Wakes}, {&x.Swaps, more.Swaps}, {&x.Saves, more.Saves}} {
+		{&x.Between, more.Between}, {&x.Wakes, more.Wakes}, {&x.Swaps, more.Swaps}, {&x.Saves, more.Saves}} {
 		*one.to = append(*one.to, one.from...)
 	}
 }
@@ -55,7 +56,8 @@ func (x timesOf) String() string {
 		name string
 		all  []time.Duration
 	}{{"round trips of packets", x.Packets}, {"answers of the event loop", x.Answers},
-		{"changes of a weight", x.Changes}, {"without an agent, wake-ups", x.Wakes},
+		{"changes of a weight", x.Changes}, {"answers beside changes", x.Between},
+		{"without an agent, wake-ups", x.Wakes},
 		{"tables replaced", x.Swaps}, {"two files saved", x.Saves}} {
 		slices.Sort(one.all)
 		at := func(share float64) time.Duration {
@@ -87,21 +89,23 @@ func echoSocket() (socket int, err error) {
 }
 
 // runMeter writes what it measured in a time. It sends datagrams through an edge, of whose agent it
-// has the socket; in the first half it asks the agent, in the second it has it change a weight.
+// has the socket; in the first half it asks the agent, in the second it has it change a weight,
+// too.
 func runMeter(ctx context.Context, args []string) error {
 	length, err := time.ParseDuration(args[1])
 	if err != nil {
 		return err
 	}
 	var found timesOf
-	over, ended := atomic.Bool{}, make(chan error, 2)
+	over, ended := atomic.Bool{}, make(chan error, 3)
 	go func() { ended <- found.trips(&over) }()
 	go func() { ended <- found.sleeps(&over) }()
 	client := api.NewClient(args[0])
-	err = errors.Join(found.asks(ctx, client, length/2),
-		found.edits(ctx, client, filepath.Dir(args[0]), length/2))
+	err = asks(ctx, client, length/2, &found.Answers)
+	go func() { ended <- asks(ctx, client, length/2, &found.Between) }()
+	err = errors.Join(err, found.edits(ctx, client, filepath.Dir(args[0]), length/2))
 	over.Store(true)
-	return errors.Join(err, <-ended, <-ended, json.NewEncoder(os.Stdout).Encode(found))
+	return errors.Join(err, <-ended, <-ended, <-ended, json.NewEncoder(os.Stdout).Encode(found))
 }
 
 // trips sends datagrams until it is over.
@@ -168,9 +172,10 @@ func timing(times *[]time.Duration, do func() error) error {
 }
 
 // asks has the event loop answer, for a time.
-func (x *timesOf) asks(ctx context.Context, client *api.Client, length time.Duration) error {
+func asks(ctx context.Context, client *api.Client, length time.Duration,
+	times *[]time.Duration) error {
 	for began := time.Now(); time.Since(began) < length; {
-		if err := timing(&x.Answers, func() error {
+		if err := timing(times, func() error {
 			_, err := client.Services(ctx, "web", "edge")
 			return err
 		}); err != nil {

@@ -45,7 +45,8 @@ func (x *timesOf) add(more timesOf) {
 		to   *[]time.Duration
 		from []time.Duration
 	}{{&x.Packets, more.Packets}, {&x.Answers, more.Answers}, {&x.Changes, more.Changes},
-		{&x.Between, more.Between}, {&x.Wakes, more.Wakes}, {&x.Swaps, more.Swaps}, {&x.Saves, more.Saves}} {
+		{&x.Between, more.Between}, {&x.Wakes, more.Wakes}, {&x.Swaps, more.Swaps},
+		{&x.Saves, more.Saves}} {
 		*one.to = append(*one.to, one.from...)
 	}
 }

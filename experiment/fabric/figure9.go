@@ -61,7 +61,9 @@ type cell9 struct {
 	Drops, Timeouts float64 // of a run
 }
 
-// scenario9 is one run; VL2's links between switches are ten times as fast as those of hosts.
+// scenario9 is one run; VL2's links between switches are ten times as fast as those of hosts. As in
+// csg-htsim, slow start ends at a full queue of 100 segments: without an end, each subflow doubles
+// its window until queues overflow, and loses 40 times as many packets.
 func (f fabric9) scenario9(subflows int, quick bool) []byte {
 	kind, lasts, fabric, through := f.topology, "4s", "", ""
 	if quick {
@@ -76,8 +78,8 @@ func (f fabric9) scenario9(subflows int, quick bool) []byte {
 	return fmt.Appendf(nil, `
 topology: %s
 links: {rate: 100Mbps, delay: 1us%s}
-queue: {packets: 100}
-transport: {control: lia, subflows: %d, freeAcks: %t}
+queue: {packets: 100, random: 3}
+transport: {control: lia, subflows: %d, ssthresh: 100, freeAcks: %t}
 paths: {scheme: random, capped: true%s}
 traffic: {pattern: permutation}
 duration: %s

@@ -16,7 +16,7 @@ func duration(ns int64) packet.Time { return packet.Time(ns) * packet.Nanosecond
 func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
 	config := packet.NetworkConfig{Delay: -1, Relay: c.Topology.Kind == "bcube",
 		Queue: packet.Queue{Bytes: c.Queue.Packets * fullPacket,
-			Mark: c.Queue.Mark * fullPacket},
+			Mark: c.Queue.Mark * fullPacket, Random: c.Queue.Random * fullPacket},
 		HostQueue: &packet.Queue{Bytes: c.Queue.Host * fullPacket, Mark: c.Queue.Mark * fullPacket}}
 	if c.Topology.Kind == "bcube" {
 		config.Host = func(s topology.NodeSpec) bool {

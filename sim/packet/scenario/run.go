@@ -100,6 +100,7 @@ func (c *Scenario) transport() packet.Transport {
 	if c.Transport.InitialWindow > 0 {
 		t.InitialWindow = c.Transport.InitialWindow
 	}
+	t.InitialSSThresh = c.Transport.SSThresh
 	if c.Transport.Reordering > 0 {
 		t.Reordering = uint32(c.Transport.Reordering)
 	}

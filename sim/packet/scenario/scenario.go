@@ -60,7 +60,8 @@ type SlowLink struct {
 type Queue struct {
 	Packets int `yaml:"packets"`
 	Mark    int `yaml:"mark"`
-	Host    int `yaml:"host"` // of links that leave hosts; 0: without end
+	Random  int `yaml:"random"` // the last of them, where a tenth is dropped at random
+	Host    int `yaml:"host"`   // of links that leave hosts; 0: without end
 }
 
 // Transport says how hosts send.
@@ -71,6 +72,7 @@ type Transport struct {
 	MinRTO        time.Duration `yaml:"minRTO"`
 	DelayedAck    *int64        `yaml:"delayedAckUs"`
 	InitialWindow int           `yaml:"initialWindow"`
+	SSThresh      int           `yaml:"ssthresh"` // segments at which the first slow start ends
 	Reordering    int           `yaml:"reordering"`
 	FreeAcks      bool          `yaml:"freeAcks"` // acknowledgements take no link
 	Linux         bool          `yaml:"linux"`    // beside the RFCs, what Linux does
@@ -227,6 +229,10 @@ func Parse(text []byte, read func(file string) ([]byte, error)) (*Scenario, erro
 		return nil, fmt.Errorf("seeds %d and queue.packets %d must be above 0, queue.mark %d and "+
 			"queue.host %d not below",
 			c.Seeds, c.Queue.Packets, c.Queue.Mark, c.Queue.Host)
+	case c.Queue.Random < 0 || c.Queue.Random > c.Queue.Packets || c.Transport.SSThresh < 0:
+		return nil, fmt.Errorf("queue.random %d must be from 0 to queue.packets %d, "+
+			"transport.ssthresh %d not below 0",
+			c.Queue.Random, c.Queue.Packets, c.Transport.SSThresh)
 	}
 	return c, nil
 }

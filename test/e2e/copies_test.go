@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/hex"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -97,6 +98,7 @@ func TestCopiesToServers(t *testing.T) {
 			"router, %d second copies", said, n, right, second)
 	}
 	w.lossy("left", false)
+	w.narrow()
 	w.copy(config.CopiedSYN)
 	if said, left, right, second := w.talk(10); second > said/10 || left+right > said*3/2 ||
 		left+right < said {
@@ -119,6 +121,45 @@ func TestCopiesToServers(t *testing.T) {
 	}
 	if n := w.accepted[0].Load() + w.accepted[1].Load(); n != int64(len(w.conns)) {
 		t.Errorf("%d connections, and servers accepted %d", len(w.conns), n)
+	}
+}
+
+// narrow has a router's link carry less than the domain does: the client is told what fits,
+// although the other copies arrive, and both paths carry what it sends from then on.
+func (w *wayLab) narrow() {
+	w.t.Helper()
+	both := func(mtu string) {
+		w.t.Helper()
+		w.on("left", "ip", "link", "set", "dev", "out", "mtu", mtu)
+		w.on("out", "ip", "link", "set", "dev", "left", "mtu", mtu)
+	}
+	both("1400")
+	defer both("1500")
+	told := func() uint64 {
+		counters, err := w.client("edge").Counters(w.t.Context())
+		must(w.t, err)
+		return counters[0].TranslatedPackets
+	}
+	before, conn := told(), w.conns[0]
+	const octets = 20_000
+	say := func() {
+		must(w.t, conn.SetDeadline(time.Now().Add(patience)))
+		_, err := conn.Write(make([]byte, octets))
+		must(w.t, err)
+		_, err = io.ReadFull(conn, make([]byte, octets))
+		must(w.t, err)
+	}
+	for deadline := time.Now().Add(patience); told() == before; {
+		say()
+		if time.Now().After(deadline) {
+			w.t.Fatal("a router's link is narrow, and the client was told nothing")
+		}
+	}
+	say() // what was too long before is acknowledged
+	after, second := told(), w.seconds()
+	say()
+	if n, copies := told()-after, w.seconds()-second; n != 0 || copies < octets/1400 {
+		w.t.Errorf("%d packets were too long again, and %d had second copies", n, copies)
 	}
 }
 

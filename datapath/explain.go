@@ -64,7 +64,8 @@ var memories = map[string]memory{
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
 	"service_caches": fresh, "joints": fresh, "edge_works": fresh,
 	"flow_paths": shared, "flow_lists": shared, "flow_traffic": fresh,
-	"flow_groups": shared,
+	"flow_groups": shared, "flowlet_destinations": shared, "flowlet_groups": shared,
+	"flowlet_paths": shared, "flowlet_outcomes": fresh,
 }
 
 var sideNames = [...]string{External: "external", Internal: "internal", Mixed: "mixed"}
@@ -139,7 +140,9 @@ func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name st
 			"restart the agent", want, got)
 	}
 	for i, counters := range x.enums() {
-		x.counters[i] = make([]uint64, x.maps[counters.table].MaxEntries())
+		if m := x.maps[counters.table]; m != nil {
+			x.counters[i] = make([]uint64, m.MaxEntries())
+		}
 	}
 	return nil
 }
@@ -246,12 +249,18 @@ type enumeration struct {
 }
 
 func (x *Explainer) enums() [2]enumeration {
+	if x.maps["flowlet_outcomes"] != nil { // programs that drop nothing
+		return [2]enumeration{{}, {"flowlet_outcomes", flowletOutcomes}}
+	}
 	return [2]enumeration{{"drops", reasonNames()}, {"outcomes", outcomeNames()}}
 }
 
 // counted names the reason and the outcome that the last run has counted; "" for none.
 func (x *Explainer) counted() (names [2]string, err error) {
 	for i, enum := range x.enums() {
+		if x.maps[enum.table] == nil {
+			continue
+		}
 		totals, err := totalsOf(x.maps[enum.table])
 		if err != nil {
 			return names, fmt.Errorf("read what %s has counted: %w", enum.table, err)

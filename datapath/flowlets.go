@@ -78,20 +78,26 @@ func OpenFlowlets(dir string, config FlowletsConfig) (*Flowlets, error) {
 }
 
 func (f *Flowlets) open() error {
-	spec, err := loadFlowlet()
+	spec, err := f.spec()
 	if err != nil {
 		return err
+	}
+	f.programs, err = f.load(spec, "flowlet_outcomes")
+	return err
+}
+
+// spec is the object with the settings.
+func (f *Flowlets) spec() (*ebpf.CollectionSpec, error) {
+	spec, err := loadFlowlet()
+	if err != nil {
+		return nil, err
 	}
 	settings := flowletSettings{
 		Source: flowletWords(f.config.Source), Gap: uint64(f.config.Gap),
 		Choice: uint32(f.config.Choice), HopLimit: f.config.HopLimit,
 	}
-	if err := spec.Variables["settings"].Set(settings); err != nil {
-		return err
-	}
 	spec.Maps["flowlet_flows"].MaxEntries = uint32(f.config.Flows)
-	f.programs, err = f.load(spec, "flowlet_outcomes")
-	return err
+	return spec, spec.Variables["settings"].Set(settings)
 }
 
 // flowletWords are an address as the programs know it, IPv4 as ::ffff:a.b.c.d.

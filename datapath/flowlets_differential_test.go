@@ -112,11 +112,6 @@ func (w *flowletWorld) groups() {
 	}
 }
 
-func (w *flowletWorld) keyOf(ends model.FlowletEnds) flowletKey {
-	return flowletKey{flowletWords(ends.Local), flowletWords(ends.Remote), ends.LocalPort,
-		ends.RemotePort, uint32(ends.Protocol)}
-}
-
 const noFlowletPath = 0xffffffff
 
 func (w *flowletWorld) number(sid netip.Addr) uint32 {
@@ -147,7 +142,7 @@ func measureLayout(m *model.FlowletMeasure) flowletMeasure {
 func (w *flowletWorld) put(f *model.FlowletFlow) {
 	for ends, one := range w.model.Flows {
 		if one == f {
-			must(w.t, w.program.maps["flowlet_flows"].Put(w.keyOf(ends), w.layout(f)))
+			must(w.t, w.program.maps["flowlet_flows"].Put(flowletKeyOf(ends), w.layout(f)))
 		}
 	}
 }
@@ -246,7 +241,7 @@ func (w *flowletWorld) run(frame []byte, arrives bool) {
 
 func (w *flowletWorld) read(ends model.FlowletEnds) (f flowletFlow) {
 	w.t.Helper()
-	if err := w.program.maps["flowlet_flows"].Lookup(w.keyOf(ends), &f); err != nil {
+	if err := w.program.maps["flowlet_flows"].Lookup(flowletKeyOf(ends), &f); err != nil {
 		w.t.Fatalf("flow %+v: %v", ends, err)
 	}
 	return f
@@ -262,7 +257,7 @@ func (w *flowletWorld) sent(frame []byte, verdict uint32, after []byte) {
 	}
 	now := uint64(0)
 	var l flowletFlow
-	if w.program.maps["flowlet_flows"].Lookup(w.keyOf(ends), &l) == nil {
+	if w.program.maps["flowlet_flows"].Lookup(flowletKeyOf(ends), &l) == nil {
 		now = l.Last
 	}
 	want := w.model.Send(frame, 0, now)
@@ -298,7 +293,7 @@ func (w *flowletWorld) heard(frame []byte, verdict uint32, after []byte) {
 	ends, _ := model.FlowletEndsOf(frame, true)
 	now := uint64(0)
 	var l flowletFlow
-	if w.program.maps["flowlet_flows"].Lookup(w.keyOf(ends), &l) == nil {
+	if w.program.maps["flowlet_flows"].Lookup(flowletKeyOf(ends), &l) == nil {
 		now = l.Heard
 	}
 	want, f := w.model.Heard(frame, now)
@@ -371,7 +366,7 @@ func FuzzFlowletHeard(f *testing.F) { fuzzFlowlets(f, true) }
 func (w *flowletWorld) forget(frame []byte, arrives bool) {
 	var kept flowletFlow
 	ends, _ := model.FlowletEndsOf(frame, arrives)
-	if w.program.maps["flowlet_flows"].Lookup(w.keyOf(ends), &kept) != nil {
+	if w.program.maps["flowlet_flows"].Lookup(flowletKeyOf(ends), &kept) != nil {
 		delete(w.model.Flows, ends)
 	}
 }

@@ -49,7 +49,8 @@ type Explanation struct {
 	Trace   *Trace `json:"trace,omitempty"` // edge: the flow's bucket and chain
 	// edge: the backends that this packet visits, in order
 	OfferedTo []string `json:"offeredTo,omitempty"`
-	// edge: the SIDs that the outer header names, in the order of travel: path, then backends
+	// edge and flowlets: the SIDs that the outer header names, in the order of travel: path, then
+	// backends
 	Header []HeaderSID `json:"header,omitempty"`
 	// edge: the second copy of the packet, on another path; nil: it goes once
 	OtherCopy *OtherCopy `json:"otherCopy,omitempty"`
@@ -62,6 +63,8 @@ type Explanation struct {
 	Offer string `json:"offer,omitempty"`
 
 	VRF *ExplainedVRF `json:"vrf,omitempty"` // strays: that the SID leads into
+
+	Flowlet *FlowletChoice `json:"flowlet,omitempty"` // flowlets: the path, of which ones
 
 	// head-end: which policy, and what its active path does
 	Policy *PolicyChoice `json:"policy,omitempty"`

@@ -1,6 +1,10 @@
 package api
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"sextant/config"
+)
 
 // FlowletCounters say over which paths a host sent its packets.
 type FlowletCounters struct {
@@ -9,6 +13,15 @@ type FlowletCounters struct {
 	Pathless uint64 `json:"pathless"` // all paths were down: by the kernel's route
 	// Paths are those of all groups, in the order of the node file.
 	Paths []FlowletPath `json:"paths"`
+}
+
+// FlowletChoice is how a host came to the path of a packet.
+type FlowletChoice struct {
+	Group  string               `json:"group"`
+	Choice config.FlowletChoice `json:"choice"`
+	Path   string               `json:"path"`   // name; "": it leaves by the kernel's route
+	Before string               `json:"before"` // path that the flow had; "": it is not known
+	Paths  []FlowletPath        `json:"paths"`  // of the group, in the order of the node file
 }
 
 // FlowletPath is what a host knows of a path.

@@ -16,8 +16,11 @@ func Why(e *api.Explanation) string {
 	if text := steeredWhy(e); text != "" {
 		return text
 	}
-	if e.Role == api.Strays {
+	switch e.Role {
+	case api.Strays:
 		return straysWhy(e)
+	case api.Flowlets:
+		return flowletWhy(e)
 	}
 	switch {
 	case e.Dropped():
@@ -64,6 +67,32 @@ func steeredWhy(e *api.Explanation) string {
 			"apart"
 	}
 	return ""
+}
+
+// flowletWhy says over which path a host sends a packet, and why over this one.
+func flowletWhy(e *api.Explanation) string {
+	c := e.Flowlet
+	if c == nil {
+		return "leaves as it is, by the kernel's route: its destination is in no group of paths"
+	}
+	if c.Path == "" {
+		return "leaves by the kernel's route: " + map[string]string{
+			"too_long": "with the outer header it is longer than what the paths of group " +
+				c.Group + " carry",
+			"pathless": "all paths of group " + c.Group + " are down"}[e.Outcome]
+	}
+	text := fmt.Sprintf("sent over path %s of group %s, ", c.Path, c.Group)
+	switch {
+	case c.Choice == config.OfFlow:
+		return text + "which the flow's hash names"
+	case c.Before == c.Path:
+		return text + "which its flow has"
+	case c.Choice == config.Random:
+		return text + "drawn at random for this flowlet"
+	case c.Before != "":
+		return text + "the one of least cost now, as its flow may leave path " + c.Before
+	}
+	return text + "the one of least cost now"
 }
 
 func policyWhy(e *api.Explanation) string {

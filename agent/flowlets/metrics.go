@@ -15,23 +15,33 @@ func (r *Role) Count(c *api.Counters) error {
 	}
 	c.Flowlets = &api.FlowletCounters{Sent: counted.Sent, TooLong: counted.TooLong,
 		Pathless: counted.Pathless, Paths: []api.FlowletPath{}}
-	for i, g := range r.Groups {
-		for j, p := range g.Paths {
-			t, err := r.Program.Traffic(p.SID)
-			if err != nil {
-				return err
-			}
-			c.Flowlets.Paths = append(c.Flowlets.Paths, api.FlowletPath{
-				Group: r.config.Groups[i].Name, Name: r.config.Groups[i].Paths[j].Name,
-				SID: p.SID, Up: !r.room.lost[p.SID], Packets: t.Packets, Bytes: t.Bytes,
-				Moves: t.Moves, Left: t.Left, UnderWayBytes: t.UnderWay,
-				RoundTripMs:  float64(t.RoundTrip.Nanoseconds()) / 1e6,
-				SilentMs:     float64(t.Silent.Nanoseconds()) / 1e6,
-				LostPermille: t.Lost * 1000, Interface: r.room.ways[p.SID].Interface,
-			})
+	for i := range r.Groups {
+		paths, err := r.pathsOf(i)
+		if err != nil {
+			return err
 		}
+		c.Flowlets.Paths = append(c.Flowlets.Paths, paths...)
 	}
 	return nil
+}
+
+// pathsOf is what is known of a group's paths.
+func (r *Role) pathsOf(group int) (list []api.FlowletPath, err error) {
+	for j, p := range r.Groups[group].Paths {
+		t, err := r.Program.Traffic(p.SID)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, api.FlowletPath{
+			Group: r.config.Groups[group].Name, Name: r.config.Groups[group].Paths[j].Name,
+			SID: p.SID, Up: !r.room.lost[p.SID], Packets: t.Packets, Bytes: t.Bytes,
+			Moves: t.Moves, Left: t.Left, UnderWayBytes: t.UnderWay,
+			RoundTripMs:  float64(t.RoundTrip.Nanoseconds()) / 1e6,
+			SilentMs:     float64(t.Silent.Nanoseconds()) / 1e6,
+			LostPermille: t.Lost * 1000, Interface: r.room.ways[p.SID].Interface,
+		})
+	}
+	return list, nil
 }
 
 var (

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/agent/explain"
 	"sextant/agent/pathprobe"
 	"sextant/agent/role"
 	"sextant/config"
@@ -294,11 +293,4 @@ func (r *Room) Warnings() (list []string) {
 		}
 	}
 	return list
-}
-
-// Explain is role.Room.
-func (r *Room) Explain(*explain.Explaining, string) error {
-	return &api.Error{Code: api.Conflict, Message: "the role flowlets chooses by what is under " +
-		"way now: what it knows of paths says sextant status, of flows sextant dump " +
-		"flowlet_flows"}
 }

@@ -994,6 +994,7 @@ export interface components {
             copy?: components["schemas"]["ExplainedCopy"];
             flow?: components["schemas"]["Flow"];
             flowCache?: string;
+            flowlet?: components["schemas"]["FlowletChoice"];
             frame?: string;
             header?: components["schemas"]["HeaderSID"][];
             interface: string;
@@ -1027,6 +1028,13 @@ export interface components {
             flow: components["schemas"]["Flow"];
             seconds: number;
             segments: string[];
+        };
+        FlowletChoice: {
+            before: string;
+            choice: string;
+            group: string;
+            path: string;
+            paths: components["schemas"]["FlowletPath"][];
         };
         FlowletCounters: {
             pathless: number;

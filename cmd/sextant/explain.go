@@ -24,12 +24,13 @@ answer comes from the loaded program itself, run in the kernel's test mode on th
 forwards by, with counters and memories of its own: no packet is sent, nothing is counted, no
 acceptance policy learns. Packets of a file meet these tables one after the other, as if they came
 now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left.
-A head-end tells the policy, its active path and the segment lists, with each copy as it leaves. An
-egress tells which copy of a packet goes on; a flow is explained there for every protected flow, as
-the copies of its next packet by each path: which of them it takes, a head-end's rules say. Beside a
-router (role strays), a flow is explained for each VRF, at its first SID: what the VRF is asked for,
-whether the connection is here or the packet is a stray, and where the kernel's routes send it from
-the backup device; the rest is left to the kernel, and why.
+A host with role flowlets tells the path that the next packet of a flow takes, and what it knows of
+all paths of the group. A head-end tells the policy, its active path and the segment lists, with
+each copy as it leaves. An egress tells which copy of a packet goes on; a flow is explained there
+for every protected flow, as the copies of its next packet by each path: which of them it takes, a
+head-end's rules say. Beside a router (role strays), a flow is explained for each VRF, at its first
+SID: what the VRF is asked for, whether the connection is here or the packet is a stray, and where
+the kernel's routes send it from the backup device; the rest is left to the kernel, and why.
 
 The chain tells the flow's history: current candidates, then those who owned the flow's bucket
 before (past, with the time since they left), then those who would own it if others were up or down
@@ -71,8 +72,8 @@ func (a *app) explainCommand() *cobra.Command {
 		"where the packets arrive; the first that faces clients if none is named")
 	flags.ofFlow(cmd)
 	f.StringVar(&flags.role, "role", "",
-		"edge, host, headend, merge or strays; the first of these that the node is")
-	complete(cmd, "role", "edge", "host", "headend", "merge", "strays")
+		"edge, host, headend, merge, strays or flowlets; the first of these that the node is")
+	complete(cmd, "role", "edge", "host", "headend", "merge", "strays", "flowlets")
 	return cmd
 }
 
@@ -288,9 +289,15 @@ func flowProse(list []api.Explanation, wide bool) string {
 		line("Policy:", "%s, for %s", p.Name, p.Rule)
 		line("Active path:", "%s, action %s", orDash(p.Path), p.Action)
 	}
+	if c := first.Flowlet; c != nil {
+		line("Group:", "%s, choice %s", c.Group, c.Choice)
+		for _, p := range c.Paths {
+			line("  path "+p.Name, "%s", flowletPathText(p))
+		}
+	}
 	owner := "the " + string(first.Role) + "'s"
-	if first.Role == api.Strays {
-		owner = "the role strays'"
+	if first.Role == api.Strays || first.Role == api.Flowlets {
+		owner = "the role " + string(first.Role) + "'"
 	}
 	line("Arrives at:", "%s, %s program %s", first.Interface, owner, first.Program)
 	protected := ""
@@ -454,3 +461,18 @@ func secondsText(seconds float64) string { return fmt.Sprintf("%.1f s", seconds)
 
 // segmentsText writes segments in the order of travel.
 func segmentsText(segments []netip.Addr) string { return orDash(joined(segments, ", ")) }
+
+// flowletPathText is what a host knows of a path.
+func flowletPathText(p api.FlowletPath) string {
+	text := fmt.Sprintf("%s, %d bytes under way", p.SID, p.UnderWayBytes)
+	if p.RoundTripMs > 0 {
+		text += fmt.Sprintf(", round trip %.3g ms", p.RoundTripMs)
+	}
+	if p.LostPermille >= 1 {
+		text += fmt.Sprintf(", %.0f of 1000 segments sent again", p.LostPermille)
+	}
+	if !p.Up {
+		text += ", down: probes don't come back"
+	}
+	return text
+}

@@ -1,9 +1,12 @@
 package e2e_test
 
 import (
+	"encoding/hex"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +22,7 @@ import (
 type flowletLab struct {
 	*agents
 	echoed atomic.Int64
+	conns  []net.Conn // that stream
 }
 
 func upFlowlets(t *testing.T) *flowletLab {
@@ -44,6 +48,7 @@ func (w *flowletLab) stream(connections int) {
 			conn, err = net.DialTimeout("tcp", "[2001:db8:b::1]:7", patience)
 			return err
 		})
+		w.conns = append(w.conns, conn)
 		w.t.Cleanup(func() { conn.Close() })
 		go func() {
 			for {
@@ -140,20 +145,81 @@ func TestFlowlets(t *testing.T) {
 		before[0].RoundTripMs)
 	w.lossy("s1", false)
 	w.probes()
+	w.headers()
 }
 
-// probes has a1 probe its paths, of which one dies and lives again.
-func (w *flowletLab) probes() {
+// configure gives a1 other settings.
+func (w *flowletLab) configure(change func(*config.Flowlets)) {
 	w.t.Helper()
 	file, err := os.ReadFile(filepath.Join(nodeOf(w.t, w.lab, "a1").Dir, "node.yaml"))
 	must(w.t, err)
 	n, err := config.Parse("node.yaml", file)
 	must(w.t, err)
-	n.Flowlets.Probe = &config.Probe{Interval: 20 * time.Millisecond, Missed: 3, Good: 5}
+	change(n.Flowlets)
 	text, err := config.Marshal(n)
 	must(w.t, err)
 	_, err = w.client("a1").Apply(w.t.Context(), "node.yaml", text, false)
 	must(w.t, err)
+}
+
+// headers compares what a1 explains of flows with what it then sends, as tshark reads both.
+func (w *flowletLab) headers() {
+	w.t.Helper()
+	const flows, source, service = 8, "2001:db8:a::1", "[2001:db8:b::1]:7"
+	for _, conn := range w.conns { // their packets would fill what is to hold those of others
+		conn.Close()
+	}
+	w.configure(func(f *config.Flowlets) { f.Choice = config.OfFlow }) // nothing else may decide
+	came, paths := w.arriving("left", "a1"), map[string]bool{}
+	explained := func(port int) (list []dissection) {
+		told, err := w.client("a1").Explain(w.t.Context(), api.Question{Flow: &api.Flow{
+			Source:      netip.AddrPortFrom(netip.MustParseAddr(source), uint16(port)),
+			Destination: netip.MustParseAddrPort(service), Protocol: config.TCP}})
+		must(w.t, err)
+		for _, e := range told {
+			frame, err := hex.DecodeString(e.Frame)
+			must(w.t, err)
+			d := dissect(w.t, [][]byte{frame})
+			if len(d) != 1 || len(e.Header) != 1 || d[0].to != e.Header[0].SID ||
+				d[0].to != e.Path[0] || e.Flowlet == nil || e.Header[0].Name != e.Flowlet.Path {
+				w.t.Fatalf("explained as %+v, and tshark reads %+v", e, d)
+			}
+			if len(told) == 1 && e.Flowlet.Before != e.Flowlet.Path {
+				w.t.Errorf("a flow that is known is explained as %+v", e.Flowlet)
+			}
+			paths[e.Flowlet.Path] = true
+			list = append(list, d[0])
+		}
+		return list
+	}
+	var want []dissection
+	for i := range flows {
+		first := explained(talkerPort + i)
+		w.talkFrom("a1", source, talkerPort+i, service)
+		then := explained(talkerPort + i)
+		if len(first) != 2 || len(then) != 1 || then[0] != first[1] {
+			w.t.Errorf("explained as %+v, and with a connection as %+v", first, then)
+		}
+		want = append(want, first...)
+	}
+	for deadline := time.Now().Add(patience); len(want) > 0; time.Sleep(100 * time.Millisecond) {
+		sent := dissect(w.t, came.all())
+		want = slices.DeleteFunc(want, func(d dissection) bool { return slices.Contains(sent, d) })
+		if time.Now().After(deadline) {
+			w.t.Fatalf("explained and not sent: %+v", want)
+		}
+	}
+	if len(paths) < 2 {
+		w.t.Errorf("%d flows have the paths %v", flows, paths)
+	}
+}
+
+// probes has a1 probe its paths, of which one dies and lives again.
+func (w *flowletLab) probes() {
+	w.t.Helper()
+	w.configure(func(f *config.Flowlets) {
+		f.Probe = &config.Probe{Interval: 20 * time.Millisecond, Missed: 3, Good: 5}
+	})
 	up := func(wanted bool) func([]api.FlowletPath) bool {
 		return func(paths []api.FlowletPath) bool { return paths[1].Up == wanted }
 	}

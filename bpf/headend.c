@@ -7,6 +7,7 @@
  * the loop, for that. Specification: docs/reference/dataplane.md, "Head-end".
  */
 #include "include/copies.h"
+#include "include/flow_changes.h"
 #include "include/flow_groups.h"
 #include "include/flow_paths.h"
 #include "include/icmp_reply.h"

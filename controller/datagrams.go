@@ -16,7 +16,7 @@ import (
 // datagrams is the way by which changes reach a head-end ahead of its stream: a system call of the
 // event loop, where the stream takes several goroutines on either side.
 type datagrams struct {
-	cipher *southbound.Cipher
+	seal   southbound.Seal
 	socket *net.UDPConn
 	raw    syscall.RawConn
 }
@@ -35,7 +35,7 @@ func openDatagrams(offer *southboundpb.Datagrams, stream *peer.Peer) (*datagrams
 	if offer.GetPort() == 0 || offer.GetPort() > math.MaxUint16 {
 		return nil, errors.New("the hello's port of datagrams is none")
 	}
-	cipher, err := southbound.NewCipher(offer.GetKey())
+	seal, err := southbound.NewSeal(offer.GetKey())
 	if err != nil {
 		return nil, err
 	}
@@ -49,16 +49,16 @@ func openDatagrams(offer *southboundpb.Datagrams, stream *peer.Peer) (*datagrams
 		socket.Close()
 		return nil, err
 	}
-	return &datagrams{cipher, socket, raw}, nil
+	return &datagrams{seal, socket, raw}, nil
 }
 
 // send sends a change, if it fits, without waiting. What is lost comes by the stream.
 func (d *datagrams) send(change *southboundpb.Change) {
-	if d == nil || len(change.GetSetGroups())+len(change.GetClearGroups()) > 0 {
+	if d == nil {
 		return
 	}
-	octets, err := d.cipher.Seal(change)
-	if octets == nil || err != nil {
+	octets := d.seal.Datagram(change)
+	if octets == nil {
 		return
 	}
 	_ = d.raw.Write(func(fd uintptr) bool {

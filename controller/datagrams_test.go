@@ -63,7 +63,7 @@ func TestChangesAsDatagrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	key := bytes.Repeat([]byte{7}, 32)
+	key := bytes.Repeat([]byte{7}, 16)
 	stream := l.say(address, &southboundpb.Hello{Datagrams: &southboundpb.Datagrams{
 		Port: uint32(socket.LocalAddr().(*net.UDPAddr).Port), Key: key}})
 	if m, err := stream.Recv(); err != nil || m.GetClaim() == nil {
@@ -78,7 +78,7 @@ func TestChangesAsDatagrams(t *testing.T) {
 	answer(&southboundpb.FromHeadend{Message: &southboundpb.FromHeadend_Standing{
 		Standing: &southboundpb.Standing{Followed: true, Epoch: 1}}})
 	await(t, "leaf1 follows", func() bool { return l.headEnd(c).Followed })
-	cipher, err := southbound.NewCipher(key)
+	seal, err := southbound.NewSeal(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestChangesAsDatagrams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change, err := cipher.Open(octets[:n])
+		change, err := seal.Open(octets[:n])
 		if err != nil || len(change.GetSet()) != 1 || change.GetNumber() != uint64(port) {
 			t.Fatalf("%v, %v", change, err)
 		}
@@ -121,8 +121,8 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 	l, address := newSouthLab(t), freePort(t)
 	_, stop := l.controller(address, 1, "queueBytes: 1000")
 	defer stop()
-	for _, offer := range []*southboundpb.Datagrams{{Port: 0, Key: make([]byte, 32)},
-		{Port: 65536, Key: make([]byte, 32)}, {Port: 1, Key: make([]byte, 16)}, {Port: 1}} {
+	for _, offer := range []*southboundpb.Datagrams{{Port: 0, Key: make([]byte, 16)},
+		{Port: 65536, Key: make([]byte, 16)}, {Port: 1, Key: make([]byte, 32)}, {Port: 1}} {
 		stream := l.say(address, &southboundpb.Hello{Datagrams: offer})
 		if m, err := stream.Recv(); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%v: got %v, %v", offer, m, err)

@@ -84,6 +84,11 @@ func (h *fakeHead) ClearGroup(_ context.Context, prefix netip.Prefix) error {
 	return nil
 }
 
+func (h *fakeHead) Filter(context.Context, *net.UDPConn,
+	flow.Secret) (southbound.Filter, error) {
+	return nil, errors.New("no kernel here")
+}
+
 func (h *fakeHead) Held(context.Context) (paths []southbound.Path, groups []netip.Prefix,
 	err error) {
 	h.mutex.Lock()

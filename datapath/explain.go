@@ -66,6 +66,7 @@ var memories = map[string]memory{
 	"flow_paths": shared, "flow_lists": shared, "flow_traffic": fresh,
 	"flow_groups": shared, "flowlet_destinations": shared, "flowlet_groups": shared,
 	"flowlet_paths": shared, "flowlet_outcomes": fresh,
+	"flow_places": shared, "change_streams": shared, "changes_made": shared,
 }
 
 var sideNames = [...]string{External: "external", Internal: "internal", Mixed: "mixed"}

@@ -33,9 +33,10 @@ type sharedLists struct {
 var ErrNoFlowPaths = errors.New("this head-end has no table of flows; " +
 	"give it one with headend.flows")
 
-// flowState is taken over from the predecessor: flows keep their paths.
-var flowState = []string{"flow_paths", "flow_lists", "flow_traffic", "flow_groups", "flow_choices",
-	"ways_begun"}
+// flowState is taken over from the predecessor: flows keep their paths, and the filter of the
+// predecessor finds no list in a place that this head-end gives to another one.
+var flowState = []string{"flow_paths", "flow_lists", "flow_traffic", "flow_places", "flow_groups",
+	"flow_choices", "ways_begun"}
 
 // sizeFlows gives the maps of flows their sizes.
 func (h *Headend) sizeFlows(spec *ebpf.CollectionSpec) error {
@@ -45,6 +46,7 @@ func (h *Headend) sizeFlows(spec *ebpf.CollectionSpec) error {
 	spec.Maps["flow_paths"].MaxEntries = uint32(h.config.Flows)
 	spec.Maps["flow_lists"].MaxEntries = flowLists
 	spec.Maps["flow_traffic"].MaxEntries = flowLists
+	spec.Maps["flow_places"].MaxEntries = flowLists
 	if h.config.Spread > 0 {
 		spec.Maps["flow_groups"].MaxEntries = FlowGroups
 		spec.Maps["flow_choices"].MaxEntries = uint32(h.config.Spread)
@@ -59,6 +61,9 @@ func (h *Headend) sizeFlows(spec *ebpf.CollectionSpec) error {
 func (h *Headend) resumeFlows() error {
 	if h.config.Flows == 0 {
 		return nil
+	}
+	if err := h.hideLists(); err != nil {
+		return err
 	}
 	h.flows = sharedLists{places: map[string]uint32{},
 		headers: make([]srpolicy.Header, flowLists), freed: make([]time.Time, flowLists)}
@@ -91,6 +96,9 @@ func (h *Headend) SetFlow(t flow.Tuple, header srpolicy.Header, during time.Dura
 			"take; use a policy", flowName(t))
 	}
 	place, err := h.placeList(header)
+	if err == nil {
+		err = h.showList(place)
+	}
 	if err != nil {
 		return fmt.Errorf("set the path of flow %s: %w", flowName(t), err)
 	}
@@ -138,6 +146,9 @@ func (h *Headend) Flows() ([]FlowPath, error) {
 		flows = append(flows, FlowPath{Flow: key.tuple(), Header: h.flows.headers[path.List],
 			Left: time.Duration(path.Until - now)})
 	})
+	if errors.Is(err, ebpf.ErrIterationAborted) { // it changes: this is a part
+		err = nil
+	}
 	return flows, err
 }
 
@@ -150,8 +161,7 @@ func (h *Headend) eachFlow(each func(flowKey, flowPath)) error {
 			each(key, path)
 		}
 	}
-	// A table that changes meanwhile may be read in part: nothing that is missed is lost.
-	if err := entries.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+	if err := entries.Err(); err != nil {
 		return fmt.Errorf("read the paths of flows: %w", err)
 	}
 	return nil
@@ -194,7 +204,6 @@ func (h *Headend) freePlace() (uint32, error) {
 	if err := h.sweep(); err != nil {
 		return 0, err
 	}
-	time.Sleep(listRest)
 	if place, ok := h.rested(); ok {
 		return place, nil
 	}
@@ -211,11 +220,41 @@ func (h *Headend) rested() (uint32, bool) {
 	return 0, false
 }
 
-// sweep removes flows whose time is over, and frees the places of lists that none has.
+// sweep removes flows whose time is over, and frees the places of lists that none has, and that
+// none has got from a change that was under way.
 func (h *Headend) sweep() error {
-	now, err := coarseClock()
+	before, err := h.usedLists()
 	if err != nil {
 		return err
+	}
+	for place, header := range h.flows.headers {
+		if header.Octets != nil && !before[uint32(place)] {
+			if err := h.hideList(uint32(place)); err != nil {
+				return err
+			}
+		}
+	}
+	now := time.Now()
+	time.Sleep(listRest)
+	after, err := h.usedLists()
+	if err != nil {
+		return err
+	}
+	for place, header := range h.flows.headers {
+		if header.Octets != nil && !before[uint32(place)] && !after[uint32(place)] {
+			delete(h.flows.places, string(header.Octets))
+			h.flows.headers[place], h.flows.freed[place] = srpolicy.Header{}, now
+		}
+	}
+	return nil
+}
+
+// usedLists returns the places of lists that flows and groups have, and removes those whose time is
+// over.
+func (h *Headend) usedLists() (map[uint32]bool, error) {
+	now, err := coarseClock()
+	if err != nil {
+		return nil, err
 	}
 	used := map[uint32]bool{}
 	var over []flowKey
@@ -226,24 +265,18 @@ func (h *Headend) sweep() error {
 			over = append(over, key)
 		}
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := h.sweepGroups(now, used); err != nil {
-		return err
+		return nil, err
 	}
 	for _, key := range over {
 		err := h.maps["flow_paths"].Delete(key)
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("remove flows whose time is over: %w", err)
+			return nil, fmt.Errorf("remove flows whose time is over: %w", err)
 		}
 	}
-	for place, header := range h.flows.headers {
-		if header.Octets != nil && !used[uint32(place)] {
-			delete(h.flows.places, string(header.Octets))
-			h.flows.headers[place], h.flows.freed[place] = srpolicy.Header{}, time.Now()
-		}
-	}
-	return nil
+	return used, nil
 }
 
 // flowTable is the lists of flows as an entry of a table, for the numbers of their next hops.

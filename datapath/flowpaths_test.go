@@ -182,9 +182,13 @@ func TestFlowListsAreUsedAgain(t *testing.T) {
 			DstPort: uint16(1 + i>>16), Dst: netip.MustParseAddr("2001:db8:80::80"), Protocol: 6}
 	}
 	header := func(i int) srpolicy.Header {
-		h := flowHeaders(t, h.Source())[0]
-		binary.BigEndian.PutUint16(h.Octets[38:], uint16(i)) // of the first segment's address
-		return h
+		first := netip.MustParseAddr("fcbb:bb00:1:e::").As16()
+		binary.BigEndian.PutUint16(first[14:], uint16(i))
+		list := srpolicy.List{Segments: []netip.Addr{netip.AddrFrom16(first),
+			netip.MustParseAddr("fcbb:bb00:6:f::")}, Reduced: true}
+		header, err := list.Header(h.Source())
+		must(t, err)
+		return header
 	}
 	const kept = 100
 	for i := range kept {
@@ -207,6 +211,18 @@ func TestFlowListsAreUsedAgain(t *testing.T) {
 	}
 	if found != kept {
 		t.Errorf("%d flows of %d are left", found, kept)
+	}
+	var segments changeSegments
+	var place uint32
+	shown := h.maps["flow_places"].Iterate()
+	for found = 0; shown.Next(&segments, &place); found++ {
+		if own, _ := segmentsOf(h.flows.headers[place]); own != segments {
+			t.Fatalf("changes find %x in place %d, which has %x", segments, place, own)
+		}
+	}
+	must(t, shown.Err())
+	if found != len(h.flows.places) || found < kept {
+		t.Errorf("changes find %d lists, of %d", found, len(h.flows.places))
 	}
 }
 

@@ -50,6 +50,8 @@ type Headend struct {
 	hasMade  bool // the loop was not there before
 	programs map[Side]*ebpf.Program
 	divert   *ebpf.Program
+	change   *ebpf.Program // filter of sockets to which changes of paths come; nil: see noChange
+	noChange error         // why the kernel does not take that filter
 	hops     hopNumbers
 	flows    sharedLists
 	epoch    uint8
@@ -110,6 +112,9 @@ func (h *Headend) open() (err error) {
 	if err := h.resumeFlows(); err != nil {
 		return err
 	}
+	if err := h.loadChange(); err != nil {
+		return err
+	}
 	return h.openEpoch()
 }
 
@@ -121,6 +126,7 @@ func (h *Headend) loadSide(side Side) error {
 	if err != nil {
 		return err
 	}
+	delete(spec.Programs, flowChange) // see loadChange
 	state := headendState
 	if h.config.Flows > 0 {
 		state = slices.Concat(headendState, flowState)

@@ -18,6 +18,8 @@ import (
 const (
 	headendMapAnswers          = "answers"
 	headendMapBroadcasts       = "broadcasts"
+	headendMapChangeStreams    = "change_streams"
+	headendMapChangesMade      = "changes_made"
 	headendMapClaims           = "claims"
 	headendMapDrops            = "drops"
 	headendMapFibEpoch         = "fib_epoch"
@@ -25,6 +27,7 @@ const (
 	headendMapFlowGroups       = "flow_groups"
 	headendMapFlowLists        = "flow_lists"
 	headendMapFlowPaths        = "flow_paths"
+	headendMapFlowPlaces       = "flow_places"
 	headendMapFlowTraffic      = "flow_traffic"
 	headendMapNextHops         = "next_hops"
 	headendMapOutcomes         = "outcomes"
@@ -34,6 +37,7 @@ const (
 	headendMapServices         = "services"
 	headendMapSteering         = "steering"
 	headendMapWaysBegun        = "ways_begun"
+	headendProgFlowChange      = "flow_change"
 	headendProgHeadend         = "headend"
 	headendProgHeadendDivert   = "headend_divert"
 	headendVarAnswerLimit      = "answer_limit"
@@ -88,6 +92,7 @@ type headendSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type headendProgramSpecs struct {
+	FlowChange    *ebpf.ProgramSpec `ebpf:"flow_change"`
 	Headend       *ebpf.ProgramSpec `ebpf:"headend"`
 	HeadendDivert *ebpf.ProgramSpec `ebpf:"headend_divert"`
 }
@@ -98,6 +103,8 @@ type headendProgramSpecs struct {
 type headendMapSpecs struct {
 	Answers       *ebpf.MapSpec `ebpf:"answers"`
 	Broadcasts    *ebpf.MapSpec `ebpf:"broadcasts"`
+	ChangeStreams *ebpf.MapSpec `ebpf:"change_streams"`
+	ChangesMade   *ebpf.MapSpec `ebpf:"changes_made"`
 	Claims        *ebpf.MapSpec `ebpf:"claims"`
 	Drops         *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch      *ebpf.MapSpec `ebpf:"fib_epoch"`
@@ -105,6 +112,7 @@ type headendMapSpecs struct {
 	FlowGroups    *ebpf.MapSpec `ebpf:"flow_groups"`
 	FlowLists     *ebpf.MapSpec `ebpf:"flow_lists"`
 	FlowPaths     *ebpf.MapSpec `ebpf:"flow_paths"`
+	FlowPlaces    *ebpf.MapSpec `ebpf:"flow_places"`
 	FlowTraffic   *ebpf.MapSpec `ebpf:"flow_traffic"`
 	NextHops      *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes      *ebpf.MapSpec `ebpf:"outcomes"`
@@ -152,6 +160,8 @@ func (o *headendObjects) Close() error {
 type headendMaps struct {
 	Answers       *ebpf.Map `ebpf:"answers"`
 	Broadcasts    *ebpf.Map `ebpf:"broadcasts"`
+	ChangeStreams *ebpf.Map `ebpf:"change_streams"`
+	ChangesMade   *ebpf.Map `ebpf:"changes_made"`
 	Claims        *ebpf.Map `ebpf:"claims"`
 	Drops         *ebpf.Map `ebpf:"drops"`
 	FibEpoch      *ebpf.Map `ebpf:"fib_epoch"`
@@ -159,6 +169,7 @@ type headendMaps struct {
 	FlowGroups    *ebpf.Map `ebpf:"flow_groups"`
 	FlowLists     *ebpf.Map `ebpf:"flow_lists"`
 	FlowPaths     *ebpf.Map `ebpf:"flow_paths"`
+	FlowPlaces    *ebpf.Map `ebpf:"flow_places"`
 	FlowTraffic   *ebpf.Map `ebpf:"flow_traffic"`
 	NextHops      *ebpf.Map `ebpf:"next_hops"`
 	Outcomes      *ebpf.Map `ebpf:"outcomes"`
@@ -174,6 +185,8 @@ func (m *headendMaps) Close() error {
 	return _HeadendClose(
 		m.Answers,
 		m.Broadcasts,
+		m.ChangeStreams,
+		m.ChangesMade,
 		m.Claims,
 		m.Drops,
 		m.FibEpoch,
@@ -181,6 +194,7 @@ func (m *headendMaps) Close() error {
 		m.FlowGroups,
 		m.FlowLists,
 		m.FlowPaths,
+		m.FlowPlaces,
 		m.FlowTraffic,
 		m.NextHops,
 		m.Outcomes,
@@ -211,12 +225,14 @@ type headendVariables struct {
 //
 // It can be passed to loadHeadendObjects or ebpf.CollectionSpec.LoadAndAssign.
 type headendPrograms struct {
+	FlowChange    *ebpf.Program `ebpf:"flow_change"`
 	Headend       *ebpf.Program `ebpf:"headend"`
 	HeadendDivert *ebpf.Program `ebpf:"headend_divert"`
 }
 
 func (p *headendPrograms) Close() error {
 	return _HeadendClose(
+		p.FlowChange,
 		p.Headend,
 		p.HeadendDivert,
 	)

@@ -129,6 +129,13 @@ type chain struct {
 	Shadow     [2]byte // for End.SHADOW: the owner before the latest change; 0: none
 }
 
+// changeStream is struct change_stream. What the agent says of a stream of changes.
+type changeStream struct {
+	Key         [16]byte
+	Applied     uint64 // number of the last change that the agent has made
+	LeastHoldMs uint64 // for which a path is held at least
+}
+
 // copyLoop is struct copy_loop. Of the loop: where copies go in, and the address of the end where they come out.
 type copyLoop struct {
 	Outer    uint32 // interface index

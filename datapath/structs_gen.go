@@ -24,15 +24,15 @@ import (
 // roots are the structures that package datapath uses, with what they contain.
 const roots = `
 accept_policy accept_state aes_key aes_tables backend_counters capture cflb_group cflb_route4
-cflb_route6 cflb_settings chain copy_loop edge_outer edge_settings flow_cache_settings flow_choice
-flow_group flow_key flow_path flow_set flowlet_destination flowlet_flow flowlet_group flowlet_key
-flowlet_measure flowlet_path flowlet_settings former group_prefix headend_settings hmac_key
-host_settings host_signals host_traffic instance_counters member member_key merge_settings
-new_connections next_hop_set openings order_note path path_rule path_settings policy_traffic
-quic_config quic_server recovery_settings recovery_slot rule sequence service service_counters
-service_key stray_settings stray_sid stray_sid_key stray_traffic stray_vrf target target_key
-target_source telemetry_choice telemetry_class telemetry_event telemetry_flow telemetry_lists
-telemetry_prefix telemetry_settings telemetry_watch ways_begun`
+cflb_route6 cflb_settings chain change_stream copy_loop edge_outer edge_settings
+flow_cache_settings flow_choice flow_group flow_key flow_path flow_set flowlet_destination
+flowlet_flow flowlet_group flowlet_key flowlet_measure flowlet_path flowlet_settings former
+group_prefix headend_settings hmac_key host_settings host_signals host_traffic instance_counters
+member member_key merge_settings new_connections next_hop_set openings order_note path path_rule
+path_settings policy_traffic quic_config quic_server recovery_settings recovery_slot rule sequence
+service service_counters service_key stray_settings stray_sid stray_sid_key stray_traffic stray_vrf
+target target_key target_source telemetry_choice telemetry_class telemetry_event telemetry_flow
+telemetry_lists telemetry_prefix telemetry_settings telemetry_watch ways_begun`
 
 // plain are the C types that are bytes in Go: addresses, and numbers in network order.
 var plain = map[string]string{

@@ -2,7 +2,9 @@ package headend
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -102,6 +104,20 @@ func (t flowTable) ClearPath(ctx context.Context, f flow.Tuple) (err error) {
 	return err
 }
 
+// Filter is what southbound.Headend says.
+func (t flowTable) Filter(ctx context.Context, socket *net.UDPConn,
+	key flow.Secret) (f southbound.Filter, err error) {
+	doErr := t.headend.Do(ctx, func() {
+		if err = errNoHeadend; t.headend.Runs != nil {
+			var changes *datapath.FlowChanges
+			if changes, err = t.headend.Runs.Program.OpenFlowChanges(socket, key); err == nil {
+				f = changes
+			}
+		}
+	})
+	return f, errors.Join(doErr, err)
+}
+
 // Held is what southbound.Headend says.
 func (t flowTable) Held(ctx context.Context) (paths []southbound.Path, prefixes []netip.Prefix,
 	err error) {
@@ -140,8 +156,9 @@ var (
 	controllerPaths = metrics.Description("headend_controller_paths_total",
 		"Paths of flows that a controller has set or cleared.", "controller", "result")
 	controllerDatagrams = metrics.Description("headend_controller_datagrams_total",
-		"Datagrams with changes of paths, which come ahead of a controller's stream: applied, or "+
-			"forged, which are not the controller's.", "controller", "result")
+		"Datagrams with changes of paths, which come ahead of a controller's stream: applied by "+
+			"the agent or, before it woke up, by the kernel; late, which the stream had brought; "+
+			"or forged, which are not the controller's.", "controller", "result")
 )
 
 func (c *controllers) collect(out chan<- prometheus.Metric, links []southbound.Link) {
@@ -151,6 +168,8 @@ func (c *controllers) collect(out chan<- prometheus.Metric, links []southbound.L
 		metrics.Counter(out, controllerPaths, l.Applied, l.Controller, "applied")
 		metrics.Counter(out, controllerPaths, l.Refused, l.Controller, "refused")
 		metrics.Counter(out, controllerDatagrams, l.Early, l.Controller, "applied")
+		metrics.Counter(out, controllerDatagrams, l.Filtered, l.Controller, "kernel")
+		metrics.Counter(out, controllerDatagrams, l.Late, l.Controller, "late")
 		metrics.Counter(out, controllerDatagrams, l.Forged, l.Controller, "forged")
 	}
 }

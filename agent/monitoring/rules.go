@@ -102,7 +102,7 @@ var nodeRules = []Rule{
 	},
 	{
 		Name: "TableFilling",
-		Expr: `sextant_map_entries{map!~"flow_choices|flow_paths|fragments|hmac_known"} / ` +
+		Expr: `sextant_map_entries{map!~"flow_choices|flow_paths|flow_places|fragments|hmac_known"} / ` +
 			`sextant_map_capacity > 0.9`,
 		For: "5m", Severity: Warning,
 		Summary: "Table {{ $labels.map }} of {{ $labels.instance }} is more than 90 % full.",

@@ -2,85 +2,32 @@ package southbound
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
-	"encoding/binary"
-	"fmt"
 	"net"
 	"sync"
-
-	"google.golang.org/protobuf/proto"
+	"time"
 
 	"sextant/agent/southbound/southboundpb"
 )
 
-const (
-	datagramKey = 32 // octets
-	numberSize  = 8
-	// datagramMost is how many octets of a change go as a datagram: with its headers it fits any
-	// IPv6 path.
-	datagramMost = 1200
-)
-
-// A Cipher is the key of a stream's datagrams, by which changes come ahead of the stream:
-// southbound.proto has their format. A number is never sealed twice with a key.
-type Cipher struct{ aead cipher.AEAD }
-
-// NewCipher is the cipher of a key.
-func NewCipher(key []byte) (*Cipher, error) {
-	if len(key) != datagramKey {
-		return nil, fmt.Errorf("a key of datagrams has %d octets; %d are wanted", len(key),
-			datagramKey)
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	aead, err := cipher.NewGCM(block)
-	return &Cipher{aead}, err
-}
-
-func nonce(number []byte) []byte { return append(make([]byte, 4, 12), number...) }
-
-// Seal is a change as a datagram; nil: it does not fit one.
-func (c *Cipher) Seal(change *southboundpb.Change) ([]byte, error) {
-	if proto.Size(change) > datagramMost {
-		return nil, nil
-	}
-	plain, err := proto.Marshal(change)
-	if err != nil {
-		return nil, err
-	}
-	number := binary.BigEndian.AppendUint64(nil, change.GetNumber())
-	return c.aead.Seal(number, nonce(number), plain, nil), nil
-}
-
-// Open is the change of a datagram.
-func (c *Cipher) Open(datagram []byte) (*southboundpb.Change, error) {
-	if len(datagram) < numberSize {
-		return nil, fmt.Errorf("a datagram of %d octets has no number", len(datagram))
-	}
-	number := datagram[:numberSize]
-	plain, err := c.aead.Open(nil, nonce(number), datagram[numberSize:], nil)
-	if err != nil {
-		return nil, err
-	}
-	change := &southboundpb.Change{}
-	if err := proto.Unmarshal(plain, change); err != nil {
-		return nil, err
-	}
-	if change.GetNumber() != binary.BigEndian.Uint64(number) {
-		return nil, fmt.Errorf("change %d in the datagram of %d", change.GetNumber(),
-			binary.BigEndian.Uint64(number))
-	}
-	return change, nil
+// A Filter makes changes in the kernel as their datagrams come to a socket, where the head-end
+// would have to wake up first. Its methods may be called by several goroutines.
+type Filter interface {
+	// Allow has it make the change after a number, and those that follow it, of paths that are held
+	// for so long at least.
+	Allow(after uint64, least time.Duration) error
+	// Deny has it make none.
+	Deny() error
+	// Made is the number of the last change that it has made; 0: it has made none.
+	Made() (uint64, error)
+	// Close has it make none any more.
+	Close()
 }
 
 // datagrams is where changes come ahead of a stream.
 type datagrams struct {
 	socket *net.UDPConn
-	cipher *Cipher
+	seal   Seal
 	hello  *southboundpb.Datagrams
 }
 
@@ -97,16 +44,11 @@ func listenDatagrams(controller string) (*datagrams, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := make([]byte, datagramKey)
-	_, _ = rand.Read(key) // never fails
-	sealed, err := NewCipher(key)
-	if err != nil {
-		socket.Close()
-		return nil, err
-	}
+	d := &datagrams{socket: socket}
+	_, _ = rand.Read(d.seal.key[:]) // never fails
 	port := socket.LocalAddr().(*net.UDPAddr).Port
-	return &datagrams{socket, sealed,
-		&southboundpb.Datagrams{Port: uint32(port), Key: key}}, nil
+	d.hello = &southboundpb.Datagrams{Port: uint32(port), Key: d.seal.key[:]}
+	return d, nil
 }
 
 // offerDatagrams opens a port for changes that come ahead of the stream, unless that is not wanted,
@@ -123,20 +65,91 @@ func (s *session) offerDatagrams(ctx context.Context, hello *southboundpb.Hello)
 		return func() {}
 	}
 	hello.Datagrams = d.hello
+	filter, err := s.options.Headend.Filter(ctx, d.socket, d.seal.key)
+	if err != nil {
+		s.options.Log.Info("datagrams wait for the agent", "controller", controller, "error", err)
+	}
+	s.setFilter(filter)
 	var done sync.WaitGroup
 	done.Go(func() { s.takeDatagrams(ctx, d) })
-	return func() { d.socket.Close(); done.Wait() }
+	return func() { d.socket.Close(); done.Wait(); s.setFilter(nil) }
+}
+
+// setFilter gives the link its filter, in place of an earlier one.
+func (s *session) setFilter(filter Filter) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if former := s.filters[s.link]; former != nil {
+		former.Close()
+	}
+	s.filters[s.link] = filter
+}
+
+// allow has the link's filter go on after the last change. The caller holds applying.
+func (s *session) allow() {
+	s.filter(s.link, func(f Filter) error { return f.Allow(s.last, s.lease) })
+}
+
+// follows has the link's filter make changes if the controller is followed: then those of other
+// links make none. The caller holds applying.
+func (s *session) follows(followed bool) {
+	for i := range s.filters {
+		if followed || i == s.link {
+			s.filter(i, Filter.Deny)
+		}
+	}
+	if followed {
+		s.allow()
+	}
+}
+
+func (s *session) filter(link int, do func(Filter) error) {
+	f := s.filters[link]
+	if f == nil {
+		return
+	}
+	if err := do(f); err != nil {
+		s.options.Log.Warn("the filter of a controller's datagrams is not changed", "controller",
+			s.options.Controllers[link], "error", err)
+	}
+}
+
+// made tells whether the filter has made a change; of those up to the last one, or a later one. The
+// caller holds applying.
+func (s *session) made(number uint64) bool {
+	f := s.filters[s.link]
+	if f == nil {
+		return false
+	}
+	made, err := f.Made()
+	return err == nil && number <= made
+}
+
+// hasMade tells whether the filter has made a change. If not, it makes none until it is allowed
+// again: a later one of the same flow would be made before this one is. The caller holds applying.
+func (s *session) hasMade(number uint64, obstacle string) bool {
+	if s.made(number) {
+		return true
+	}
+	s.filter(s.link, Filter.Deny)
+	if !s.made(number) {
+		return false
+	}
+	if obstacle == "" { // its datagram came just now
+		s.allow()
+	}
+	return true
 }
 
 // takeDatagrams makes the changes that come ahead of the stream, until the socket is closed.
 func (s *session) takeDatagrams(ctx context.Context, from *datagrams) {
-	octets := make([]byte, numberSize+datagramMost+from.cipher.aead.Overhead()+1)
+	octets := make([]byte, datagramSize+1)
 	for ctx.Err() == nil {
 		n, err := from.socket.Read(octets)
 		if err != nil {
 			return
 		}
-		change, err := from.cipher.Open(octets[:n])
+		change, err := from.seal.Open(octets[:n])
 		if err != nil {
 			s.note(s.link, func(l *Link) { l.Forged++ })
 			continue
@@ -152,10 +165,12 @@ func (s *session) takeDatagrams(ctx context.Context, from *datagrams) {
 func (s *session) early(ctx context.Context, c *southboundpb.Change) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
+	if c.GetNumber() <= s.last && !s.made(c.GetNumber()) {
+		s.note(s.link, func(l *Link) { l.Late++ })
+	}
 	if c.GetNumber() != s.last+1 || s.obstacle() != "" {
 		return nil
 	}
 	s.ahead = c.GetNumber()
-	s.note(s.link, func(l *Link) { l.Early++ })
 	return s.apply(ctx, c)
 }

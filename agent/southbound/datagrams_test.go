@@ -2,9 +2,8 @@ package southbound_test
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -33,6 +32,9 @@ type table struct {
 	mutex sync.Mutex
 	paths map[flow.Tuple]southbound.Path
 	sets  int
+
+	filters chan *filter // nil: there are none
+	setting func()       // is called when a path is set; nil: nothing is
 }
 
 func (h *table) SetPath(_ context.Context, p southbound.Path) error {
@@ -40,7 +42,65 @@ func (h *table) SetPath(_ context.Context, p southbound.Path) error {
 	defer h.mutex.Unlock()
 	h.paths[p.Flow] = p
 	h.sets++
+	if h.setting != nil {
+		h.setting()
+	}
 	return nil
+}
+
+// Filter gives sockets filters that make what a test says.
+func (h *table) Filter(context.Context, *net.UDPConn, flow.Secret) (southbound.Filter, error) {
+	if h.filters == nil {
+		return nil, errors.New("no filters here")
+	}
+	f := &filter{}
+	h.filters <- f
+	return f, nil
+}
+
+// filter is one that a test looks at.
+type filter struct {
+	mutex         sync.Mutex
+	allowed, over bool
+	after, made   uint64
+	least         time.Duration
+}
+
+func (f *filter) Allow(after uint64, least time.Duration) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.allowed, f.after, f.least = true, after, least
+	return nil
+}
+
+func (f *filter) Deny() error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.allowed, f.after = false, 0
+	return nil
+}
+
+func (f *filter) Made() (uint64, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.made, nil
+}
+
+func (f *filter) Close() {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.over = true
+}
+
+// makes has the filter make a change, if it may.
+func (f *filter) makes(t *testing.T, number uint64) {
+	t.Helper()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if !f.allowed || number != max(f.made, f.after)+1 {
+		t.Fatalf("change %d can't be made: %+v", number, f)
+	}
+	f.made = number
 }
 
 func (h *table) Held(context.Context) ([]southbound.Path, []netip.Prefix, error) {
@@ -144,15 +204,31 @@ func (s *told) write(datagram []byte) {
 // sealed is a change as a datagram, made by what southbound.proto says.
 func (s *told) sealed(c *southboundpb.Change) []byte {
 	s.t.Helper()
-	plain, err := proto.Marshal(c)
-	must(s.t, err)
-	block, err := aes.NewCipher(s.hello.GetDatagrams().GetKey())
-	must(s.t, err)
-	gcm, err := cipher.NewGCM(block)
-	must(s.t, err)
-	var nonce [12]byte
-	binary.BigEndian.PutUint64(nonce[4:], c.GetNumber())
-	return append(slices.Clone(nonce[4:]), gcm.Seal(nil, nonce[:], plain, nil)...)
+	return sealed(s.hello.GetDatagrams().GetKey(), c)
+}
+
+func sealed(key []byte, c *southboundpb.Change) []byte {
+	set := c.GetSet()[0]
+	f := set.GetFlow()
+	b := binary.BigEndian.AppendUint64(nil, c.GetNumber())
+	ipv4 := byte(0)
+	for _, address := range [][]byte{f.GetSource(), f.GetDestination()} {
+		if len(address) == 4 {
+			ipv4 = 1
+			b = append(b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff)
+		}
+		b = append(b, address...)
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(f.GetSourcePort()))
+	b = binary.BigEndian.AppendUint16(b, uint16(f.GetDestinationPort()))
+	b = append(b, byte(f.GetProtocol()), ipv4, 0, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(set.GetHoldMs()))
+	b = append(b, 0, 0, 0, 0)
+	for _, segment := range set.GetSegments() {
+		b = append(b, segment...)
+	}
+	b = append(b, make([]byte, 16*(6-len(set.GetSegments())))...)
+	return binary.LittleEndian.AppendUint64(b, flow.SipHash24(flow.Secret(key), b))
 }
 
 var datagramFlow = flow.Tuple{Src: netip.MustParseAddr("2001:db8::1"), SrcPort: 1000, Protocol: 6,
@@ -196,10 +272,10 @@ func TestDatagrams(t *testing.T) {
 	one.write(datagram)
 	one.write(one.sealed(change(9, "fc00::bad")))
 	third := one.sealed(change(3, "fc00::3"))
-	sealed, err := southbound.NewCipher(one.hello.GetDatagrams().GetKey())
+	seal, err := southbound.NewSeal(one.hello.GetDatagrams().GetKey())
 	must(t, err)
 	for i, octets := range altered(third) {
-		if c, err := sealed.Open(octets); err == nil {
+		if c, err := seal.Open(octets); err == nil {
 			t.Errorf("altered datagram %d is read as %v", i, c)
 		}
 		if i%8 == 0 {
@@ -274,6 +350,128 @@ func TestWithoutDatagrams(t *testing.T) {
 	if len(refused) != 0 || h.sets != 1 {
 		t.Errorf("refused %v, set %d times", refused, h.sets)
 	}
+}
+
+// TestFilteredDatagrams has a head-end know of what its filters have made: such a change is
+// answered, and not made again, whether its datagram or the stream is read first. A filter makes
+// changes while its controller is followed only, after the last one that the head-end has made.
+func TestFilteredDatagrams(t *testing.T) {
+	dir := identities(t)
+	first, firstAddress := listenTeller(t, dir)
+	second, secondAddress := listenTeller(t, dir)
+	h := &table{paths: map[flow.Tuple]southbound.Path{}, filters: make(chan *filter, 2)}
+	alone := follow(t, dir, h, true, firstAddress)
+	one, of := first.accept(t, 1), <-h.filters
+	is := func(f *filter, allowed bool, after uint64) {
+		t.Helper()
+		f.mutex.Lock()
+		defer f.mutex.Unlock()
+		if f.allowed != allowed || f.after != after || allowed && f.least != time.Minute {
+			t.Fatalf("%+v; want allowed %t, after %d", f, allowed, after)
+		}
+	}
+	sets := func(want int) {
+		t.Helper()
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		if h.sets != want {
+			t.Fatalf("the head-end has made %d changes, not %d", h.sets, want)
+		}
+	}
+	is(of, true, 0)
+	of.makes(t, 1)
+	one.write(one.sealed(change(1, "fc00::1")))
+	one.applied(1)
+	of.makes(t, 2)
+	one.byStream(change(1, "fc00::1"))
+	one.byStream(change(2, "fc00::2"))
+	one.applied(2)
+	sets(0)
+	h.setting = func() {
+		of.mutex.Lock()
+		defer of.mutex.Unlock()
+		if of.allowed {
+			t.Error("a filter may make a later change of a flow before an earlier one is made")
+		}
+	}
+	one.byStream(change(3, "fc00::3"))
+	one.applied(3)
+	h.setting = nil
+	sets(1)
+	is(of, true, 3)
+	if l := alone.Links()[0]; l.Filtered != 2 || l.Early != 0 || l.Applied != 3 {
+		t.Errorf("%+v", l)
+	}
+	alone.Stop()
+	of.mutex.Lock()
+	if !of.over {
+		t.Error("the filter is not closed")
+	}
+	of.mutex.Unlock()
+
+	follow(t, dir, h, true, firstAddress, secondAddress)
+	one, of = first.accept(t, 1), nil
+	two := second.accept(t, 2)
+	filters := []*filter{<-h.filters, <-h.filters}
+	for _, f := range filters {
+		f.mutex.Lock()
+		if !f.allowed {
+			of = f
+		}
+		f.mutex.Unlock()
+	}
+	if of == nil || filters[0].allowed == filters[1].allowed {
+		t.Fatal("of two controllers, not one has a filter that may make changes")
+	}
+	of.mutex.Lock()
+	of.made = 1 // just before it was followed no more
+	of.mutex.Unlock()
+	one.byStream(change(1, "fc00::1"))
+	one.byStream(change(2, "fc00::2"))
+	if refused := one.applied(1); len(refused) != 0 {
+		t.Errorf("refused what is in force: %v", refused)
+	}
+	if refused := one.applied(2); len(refused) != 1 {
+		t.Errorf("refused %v", refused)
+	}
+	is(of, false, 0)
+	sets(1)
+	two.byStream(change(1, "fc00::5"))
+	two.applied(1)
+	sets(2)
+}
+
+// FuzzDatagram holds datagrams that are read against those that are made: what the code is right
+// for is made the same again, and all else is refused.
+func FuzzDatagram(f *testing.F) {
+	key := make([]byte, 16)
+	ipv4 := change(5, "fc00::1")
+	ipv4.Set[0].Flow.Source = []byte{192, 0, 2, 1}
+	ipv4.Set[0].Flow.Destination = []byte{192, 0, 2, 2}
+	for _, c := range []*southboundpb.Change{change(1, "fc00::1"), ipv4} {
+		b := sealed(key, c)
+		f.Add(b[:len(b)-8], true)
+		f.Add(b, false)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, rightly bool) {
+		if rightly {
+			b = binary.LittleEndian.AppendUint64(b, flow.SipHash24(flow.Secret(key), b))
+		}
+		seal, err := southbound.NewSeal(key)
+		must(t, err)
+		c, err := seal.Open(b)
+		if err != nil {
+			return
+		}
+		again := seal.Datagram(c)
+		if again == nil { // of what no controller sends
+			return
+		}
+		read, err := seal.Open(again)
+		if err != nil || !proto.Equal(read, c) {
+			t.Errorf("%v is read as %v, %v", c, read, err)
+		}
+	})
 }
 
 // altered is a datagram with each of its bits changed, cut short anywhere, or made longer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -33,6 +34,9 @@ type Headend interface {
 	SetGroups(ctx context.Context, groups []Group) []error
 	// ClearGroup leaves flows to a prefix to other groups and rules. It is no error if it has none.
 	ClearGroup(ctx context.Context, prefix netip.Prefix) error
+	// Filter gives a socket a filter of datagrams with a key. An error says why all of them wait
+	// for the head-end.
+	Filter(ctx context.Context, socket *net.UDPConn, key flow.Secret) (Filter, error)
 	// Held returns the paths that flows have, and the prefixes with groups.
 	Held(ctx context.Context) ([]Path, []netip.Prefix, error)
 }
@@ -59,7 +63,9 @@ type Link struct {
 	Epoch      uint64 // that it claims; 0: it has not
 	Applied    uint64 // paths and groups set and cleared
 	Refused    uint64
-	Early      uint64 // changes that came as datagrams, ahead of the stream
+	Filtered   uint64 // changes that a filter has made when their datagrams came
+	Early      uint64 // others that came as datagrams, ahead of the stream
+	Late       uint64 // others whose datagrams came after the stream had brought them
 	Forged     uint64 // datagrams that are not the controller's
 	Problem    string // why there is no connection; "": there is, or the first try goes on
 }
@@ -73,6 +79,7 @@ type Follower struct {
 	// applying is held while a change is applied or a claim is decided on: a change of a controller
 	// that is followed is made before another one is.
 	applying sync.Mutex
+	filters  []Filter // by link; nil: none. They belong to who holds applying.
 
 	mutex  sync.Mutex // of what follows; taken after applying
 	office Office
@@ -90,7 +97,8 @@ const (
 // Follow begins to follow controllers, until Stop.
 func Follow(o Options) *Follower {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &Follower{options: o, cancel: cancel, links: make([]Link, len(o.Controllers))}
+	f := &Follower{options: o, cancel: cancel, links: make([]Link, len(o.Controllers)),
+		filters: make([]Filter, len(o.Controllers))}
 	for i, address := range o.Controllers {
 		f.links[i].Controller = address
 		f.done.Go(func() { f.keep(ctx, i) })
@@ -250,6 +258,7 @@ func (s *session) claim(ctx context.Context, c *southboundpb.Claim) error {
 		standing.Epoch = s.office.Epoch()
 		l.Connected, l.Problem, l.Epoch = true, "", s.epoch
 	})
+	s.follows(standing.Followed)
 	if standing.Followed && !s.followed {
 		if err := s.tellHeld(ctx); err != nil {
 			return err
@@ -309,10 +318,17 @@ func (s *session) change(ctx context.Context, c *southboundpb.Change) error {
 func (s *session) apply(ctx context.Context, c *southboundpb.Change) error {
 	s.last = c.GetNumber()
 	applied := &southboundpb.Applied{Number: c.GetNumber()}
+	obstacle := s.obstacle()
+	switch {
+	case s.hasMade(c.GetNumber(), obstacle):
+		s.note(s.link, func(l *Link) { l.Filtered++; l.Applied++ })
+		return s.answer(applied)
+	case s.last == s.ahead:
+		s.note(s.link, func(l *Link) { l.Early++ })
+	}
 	refuse := func(f *southboundpb.Flow, reason string) {
 		applied.Refused = append(applied.Refused, &southboundpb.Refusal{Flow: f, Reason: reason})
 	}
-	obstacle := s.obstacle()
 	for _, m := range c.GetSet() {
 		if reason := s.set(ctx, m, obstacle); reason != "" {
 			refuse(m.GetFlow(), reason)
@@ -329,6 +345,13 @@ func (s *session) apply(ctx context.Context, c *southboundpb.Change) error {
 		l.Applied += uint64(len(c.GetSet()) + len(c.GetClear()) + len(c.GetSetGroups()) +
 			len(c.GetClearGroups()) - len(applied.Refused))
 	})
+	if obstacle == "" {
+		s.allow()
+	}
+	return s.answer(applied)
+}
+
+func (s *session) answer(applied *southboundpb.Applied) error {
 	return s.stream.Send(&southboundpb.FromHeadend{
 		Message: &southboundpb.FromHeadend_Applied{Applied: applied}})
 }

@@ -85,7 +85,7 @@ step linux 300 package linux /job/linux.test -test.count=1
 step doctor 300 package agent/doctor /job/doctor.test -test.count=1 -test.skip "$unknown"
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
 met='Loads|EdgeAgrees|HostAgrees|StraysAgree|HeadendAgrees|FlowsAgree|FlowPathsAgree|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees'
-met="$met|TelemetryAgrees|TelemetryPackets|TelemetryOption|PathSource|DSCP|Attach|TakeOver|Takes"
+met="$met|FlowChanges|TelemetryAgrees|TelemetryPackets|TelemetryOption|PathSource|DSCP|Attach|TakeOver|Takes"
 met="$met|Leaves|Shadow|TestCapture|Loops|TestHere\$|TimeWait|Strays\$|StraySockets|Bond|VLAN"
 step datapath 600 package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
 	-test.run "$met"

@@ -228,7 +228,7 @@ type Hello struct {
 	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`     // of its program, for people
 	Capacity      uint64                 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"`  // how many flows can have paths of their own
 	Groups        uint64                 `protobuf:"varint,4,opt,name=groups,proto3" json:"groups,omitempty"`      // how many prefixes can have groups; 0: none
-	Datagrams     *Datagrams             `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // none: changes come by the stream alone
+	Datagrams     *Datagrams             `protobuf:"bytes,6,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // none: changes come by the stream alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -302,7 +302,7 @@ func (x *Hello) GetDatagrams() *Datagrams {
 type Datagrams struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"` // of UDP
-	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`    // 32 octets, of this stream
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`    // 16 octets, of this stream
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1030,13 +1030,13 @@ const file_southbound_proto_rawDesc = "" +
 	"\x0eFromController\x124\n" +
 	"\x05claim\x18\x01 \x01(\v2\x1c.sextant.southbound.v1.ClaimH\x00R\x05claim\x127\n" +
 	"\x06change\x18\x02 \x01(\v2\x1d.sextant.southbound.v1.ChangeH\x00R\x06changeB\t\n" +
-	"\amessage\"\xad\x01\n" +
+	"\amessage\"\xb3\x01\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
 	"\bcapacity\x18\x03 \x01(\x04R\bcapacity\x12\x16\n" +
 	"\x06groups\x18\x04 \x01(\x04R\x06groups\x12>\n" +
-	"\tdatagrams\x18\x05 \x01(\v2 .sextant.southbound.v1.DatagramsR\tdatagrams\"1\n" +
+	"\tdatagrams\x18\x06 \x01(\v2 .sextant.southbound.v1.DatagramsR\tdatagramsJ\x04\b\x05\x10\x06\"1\n" +
 	"\tDatagrams\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\"8\n" +

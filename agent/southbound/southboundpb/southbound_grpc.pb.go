@@ -39,12 +39,15 @@ type SouthboundClient interface {
 	// silent for its lease, and refuses all changes of others. The first standing after which the
 	// controller is followed is preceded by the paths that the head-end has.
 	//
-	// If the hello has datagrams, the controller may send a change without groups by UDP before it
-	// sends it by the stream, to the address that the stream comes from: the change's number in 8
-	// octets, most significant first, and the encoded Change under AES-256-GCM. The nonce is 4 octets
-	// of zero and the number; nothing else is authenticated. The head-end makes a change that comes
-	// so if it is the next one, and answers it; what the stream brings then is no news. It leaves all
-	// other datagrams, and those of controllers that it does not follow, to the stream.
+	// If the hello has datagrams, the controller may send a change that sets one path by UDP before
+	// it sends it by the stream, to the address that the stream comes from. The datagram has, without
+	// gaps and with the most significant octet of numbers first: the change's number (8 octets); the
+	// flow's source and destination (16 each, IPv4 as ::ffff:a.b.c.d), source and destination port (2
+	// each), protocol, 1 if it is of IPv4, and two octets of 0; hold_ms (4), and 4 octets of 0; up to
+	// 6 segments (16 each), and :: in place of those that are missing; SipHash-2-4 of all that under
+	// the key (8 octets, least significant first, as in its paper). The head-end makes a change that
+	// comes so if it is the next one, and answers it; what the stream brings then is no news. It
+	// leaves all other datagrams, and those of controllers that it does not follow, to the stream.
 	Follow(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromHeadend, FromController], error)
 }
 
@@ -82,12 +85,15 @@ type SouthboundServer interface {
 	// silent for its lease, and refuses all changes of others. The first standing after which the
 	// controller is followed is preceded by the paths that the head-end has.
 	//
-	// If the hello has datagrams, the controller may send a change without groups by UDP before it
-	// sends it by the stream, to the address that the stream comes from: the change's number in 8
-	// octets, most significant first, and the encoded Change under AES-256-GCM. The nonce is 4 octets
-	// of zero and the number; nothing else is authenticated. The head-end makes a change that comes
-	// so if it is the next one, and answers it; what the stream brings then is no news. It leaves all
-	// other datagrams, and those of controllers that it does not follow, to the stream.
+	// If the hello has datagrams, the controller may send a change that sets one path by UDP before
+	// it sends it by the stream, to the address that the stream comes from. The datagram has, without
+	// gaps and with the most significant octet of numbers first: the change's number (8 octets); the
+	// flow's source and destination (16 each, IPv4 as ::ffff:a.b.c.d), source and destination port (2
+	// each), protocol, 1 if it is of IPv4, and two octets of 0; hold_ms (4), and 4 octets of 0; up to
+	// 6 segments (16 each), and :: in place of those that are missing; SipHash-2-4 of all that under
+	// the key (8 octets, least significant first, as in its paper). The head-end makes a change that
+	// comes so if it is the next one, and answers it; what the stream brings then is no news. It
+	// leaves all other datagrams, and those of controllers that it does not follow, to the stream.
 	Follow(grpc.BidiStreamingServer[FromHeadend, FromController]) error
 	mustEmbedUnimplementedSouthboundServer()
 }

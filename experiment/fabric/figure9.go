@@ -63,7 +63,7 @@ type cell9 struct {
 
 // scenario9 is one run; VL2's links between switches are ten times as fast as those of hosts. As in
 // csg-htsim, slow start ends at a full queue of 100 segments: without an end, each subflow doubles
-// its window until queues overflow, and loses 40 times as many packets.
+// its window until queues overflow, and loses 50 times as many packets.
 func (f fabric9) scenario9(subflows int, quick bool) []byte {
 	kind, lasts, fabric, through := f.topology, "4s", "", ""
 	if quick {

@@ -118,6 +118,21 @@ func (w *flowletLab) lossy(spine string, loses bool) {
 		"blackhole")
 }
 
+// inARow is how many frames came after a time without a pause as long as the one before a path is
+// tried again, and for how long.
+func (a *arrivals) inARow(since time.Time) (frames int, took time.Duration) {
+	for _, at := range a.times {
+		switch {
+		case at.Before(since):
+		case at.Sub(since)-took > time.Second/2:
+			return frames, took
+		default:
+			frames, took = frames+1, at.Sub(since)
+		}
+	}
+	return frames, took
+}
+
 // A host's flows take all paths; one that falls silent is left, and the flows go
 // on over others. Probes that don't come back take a path out of use, until they do.
 func TestFlowlets(t *testing.T) {
@@ -131,18 +146,21 @@ func TestFlowlets(t *testing.T) {
 		}
 		return true
 	})
+	came := w.arriving("s1", "left")
 	w.lossy("s1", true)
 	died, last := time.Now(), before[0].Packets
 	w.until("the path is left", func([]api.FlowletPath) bool {
 		began := time.Now()
 		w.answered(500_000)
+		came.all()
 		sent := w.paths()[0].Packets - last
 		last += sent
 		// Each second one burst may try a path that is silent.
 		return sent <= 10*(1+uint64(time.Since(began)/time.Second))
 	})
-	t.Logf("the path was left %v after it died; a round trip takes %.0f ms", time.Since(died),
-		before[0].RoundTripMs)
+	wasted, took := came.inARow(died)
+	t.Logf("%d packets were sent to the dead path, for %v; a round trip takes %.0f ms", wasted,
+		took, before[0].RoundTripMs)
 	w.lossy("s1", false)
 	w.probes()
 	w.headers()

@@ -29,7 +29,8 @@ type arrivals struct {
 	socket int
 	ring   []byte
 	frames [][]byte
-	next   int // slot of the ring
+	times  []time.Time // when they came
+	next   int         // slot of the ring
 }
 
 const (
@@ -78,6 +79,8 @@ func (a *arrivals) all() [][]byte {
 		length, at := binary.NativeEndian.Uint32(slot[12:]), binary.NativeEndian.Uint16(slot[16:])
 		if slot[slotHeader+10] == unix.PACKET_HOST {
 			a.frames = append(a.frames, slices.Clone(slot[at:uint32(at)+length]))
+			a.times = append(a.times, time.Unix(int64(binary.NativeEndian.Uint32(slot[20:])),
+				int64(binary.NativeEndian.Uint32(slot[24:]))*1000))
 		}
 		atomic.StoreUint64(status, unix.TP_STATUS_KERNEL)
 		a.next = (a.next + 1) % ringSlots

@@ -1,0 +1,224 @@
+package model_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"sextant/datapath/model"
+	"sextant/datapath/packettest"
+)
+
+// deadPathWorld is a host with paths of which one dies, in virtual time. What it knows of segments
+// and acknowledgements is TCP's, and nothing of what the model notes.
+type deadPathWorld struct {
+	t       *testing.T
+	rng     *rand.Rand
+	host    *model.Flowlets
+	now     time.Duration
+	due     deadPathEvents
+	paths   []model.FlowletPath
+	trips   map[netip.Addr]time.Duration // round trips
+	jitter  float64                      // how much longer one may take, as a part
+	dead    netip.Addr                   // from died on
+	died    time.Duration
+	began   time.Duration // when it was sent to, after a round trip without
+	last    time.Duration // and for the last time
+	longest time.Duration // that it was sent to in a row
+	after   int           // segments that were sent to it since it died
+}
+
+type deadPathEvent struct {
+	at time.Duration
+	do func()
+}
+
+type deadPathEvents []deadPathEvent
+
+func (e deadPathEvents) Len() int           { return len(e) }
+func (e deadPathEvents) Less(i, j int) bool { return e[i].at < e[j].at }
+func (e deadPathEvents) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *deadPathEvents) Push(x any)        { *e = append(*e, x.(deadPathEvent)) }
+func (e *deadPathEvents) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func (w *deadPathWorld) in(wait time.Duration, do func()) {
+	heap.Push(&w.due, deadPathEvent{w.now + wait, do})
+}
+
+// trip is a round trip over a path, whose queue fills and empties slowly enough that nothing is
+// overtaken in it.
+func (w *deadPathWorld) trip(sid netip.Addr) time.Duration {
+	least := w.trips[sid]
+	part := float64(w.now%(20*least)) / float64(20*least)
+	return least + time.Duration(float64(least)*w.jitter*2*min(part, 1-part))
+}
+
+// until lets all happen before a time.
+func (w *deadPathWorld) until(end time.Duration) {
+	for len(w.due) > 0 && w.due[0].at < end {
+		e := heap.Pop(&w.due).(deadPathEvent)
+		w.now = e.at
+		e.do()
+	}
+	w.now = end
+}
+
+// clock is the model's; it does not begin with 0, which means never.
+func (w *deadPathWorld) clock() uint64 { return uint64(w.now + time.Hour) }
+
+const (
+	deadPathSegment = 1000
+	deadPathBurst   = 6 // segments
+)
+
+// deadPathFlow is a connection that sends a burst again and again.
+type deadPathFlow struct {
+	*deadPathWorld
+	port     uint16
+	next     uint32          // to send
+	lost     uint32          // the first that is not acknowledged
+	came     map[uint32]bool // out of order
+	wanted   uint32          // by the receiver
+	repeated int             // acknowledgements of the same
+	waiting  int             // segments that are not acknowledged yet, in order
+}
+
+func (f *deadPathFlow) packet(arrives bool) packettest.Packet {
+	p := packettest.Packet{Src: netip.MustParseAddr("2001:db8:a::1"), SrcPort: f.port,
+		Dst: netip.MustParseAddr("2001:db8:b::1"), DstPort: 80, Flags: "A"}
+	if arrives {
+		p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
+	}
+	return p
+}
+
+func deadPathFrame(t *testing.T, p packettest.Packet) []byte {
+	return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t))
+}
+
+// send gives the host a segment, which arrives if its path lives when it is in the middle of it.
+func (f *deadPathFlow) send(sequence uint32) {
+	p := f.packet(false)
+	p.Seq, p.Payload = sequence, make([]byte, deadPathSegment)
+	sent := f.host.Send(deadPathFrame(f.t, p), 0, f.clock())
+	trip := f.trip(sent.Path)
+	if sent.Path == f.dead && f.now >= f.died {
+		if f.after == 0 || f.now-f.last > f.trips[f.dead] {
+			f.began = f.now
+		}
+		f.last = f.now
+		f.longest = max(f.longest, f.last-f.began)
+		f.after++
+	}
+	f.in(trip/4, func() {
+		if sent.Path != f.dead || f.now < f.died {
+			f.in(trip/4, func() { f.received(sequence, trip/2) })
+		}
+	})
+}
+
+// received is the other end: it acknowledges each second segment, the last one after 40 ms, and at
+// once what is out of order.
+func (f *deadPathFlow) received(sequence uint32, back time.Duration) {
+	inOrder := sequence == f.wanted
+	if sequence >= f.wanted {
+		f.came[sequence] = true
+	}
+	for f.came[f.wanted] {
+		delete(f.came, f.wanted)
+		f.wanted += deadPathSegment
+	}
+	if f.waiting++; !inOrder || f.waiting >= 2 || len(f.came) > 0 {
+		f.acknowledge(back)
+		return
+	}
+	f.in(40*time.Millisecond, func() {
+		if f.waiting > 0 {
+			f.acknowledge(back)
+		}
+	})
+}
+
+func (f *deadPathFlow) acknowledge(back time.Duration) {
+	f.waiting = 0
+	wanted := f.wanted
+	f.in(back, func() {
+		p := f.packet(true)
+		p.Ack = wanted
+		f.host.Heard(deadPathFrame(f.t, p), f.clock())
+		switch {
+		case wanted > f.lost:
+			f.lost, f.repeated = wanted, 0
+		case wanted == f.lost && f.lost < f.next:
+			if f.repeated++; f.repeated == 3 {
+				f.send(f.lost)
+			}
+		}
+	})
+}
+
+func (f *deadPathFlow) bursts(pause time.Duration) {
+	for range deadPathBurst {
+		f.send(f.next)
+		f.next += deadPathSegment
+	}
+	f.in(time.Duration(float64(pause)*(0.5+f.rng.Float64())), func() { f.bursts(pause) })
+}
+
+// newDeadPathWorld has so many flows send over four paths for a second.
+func newDeadPathWorld(t *testing.T, seed uint64, jitter float64) *deadPathWorld {
+	w := &deadPathWorld{t: t, rng: rand.New(rand.NewPCG(seed, 21)), jitter: jitter,
+		trips: map[netip.Addr]time.Duration{},
+		host: &model.Flowlets{Choice: model.FlowletByMeasure, Gap: 5 * time.Millisecond,
+			Source: netip.MustParseAddr("2001:db8:a::1"), HopLimit: 64,
+			Measures: map[netip.Addr]*model.FlowletMeasure{},
+			Flows:    map[model.FlowletEnds]*model.FlowletFlow{}}}
+	for i := range 4 {
+		p := model.FlowletPath{MTU: 1500,
+			SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%d::", i+1))}
+		w.paths = append(w.paths, p)
+		w.trips[p.SID] = time.Duration(20+w.rng.IntN(60)) * time.Millisecond
+		w.host.Measures[p.SID] = &model.FlowletMeasure{}
+	}
+	w.host.Groups = []model.FlowletGroup{{Paths: w.paths,
+		Destinations: []netip.Prefix{netip.MustParsePrefix("2001:db8:b::/48")}}}
+	for i := range 4 + w.rng.IntN(12) {
+		f := &deadPathFlow{deadPathWorld: w, port: uint16(40000 + i), came: map[uint32]bool{}}
+		w.in(time.Duration(w.rng.Int64N(int64(time.Second/5))), func() {
+			f.bursts(time.Duration(4+w.rng.IntN(12)) * time.Millisecond)
+		})
+	}
+	return w
+}
+
+// A path that dies is left by all flows that send over it, most often within two round trips, and
+// later where its round trip varied. docs/results/together.md has the numbers.
+func TestFlowletsLeaveDeadPath(t *testing.T) {
+	for _, c := range []struct{ jitter, median, most float64 }{{0, 2, 2.5}, {0.5, 2, 6}} {
+		var took []float64 // round trips
+		for seed := range uint64(14) {
+			w := newDeadPathWorld(t, seed, c.jitter)
+			w.until(time.Second + time.Duration(w.rng.Int64N(int64(time.Second/2))))
+			w.died, w.dead = w.now, w.paths[w.rng.IntN(4)].SID
+			w.until(w.died + 500*time.Millisecond) // a second later one burst may try it
+			if w.after > 0 {
+				took = append(took, float64(w.longest)/float64(w.trips[w.dead])/(1+c.jitter))
+			}
+		}
+		slices.Sort(took)
+		median, most := took[len(took)/2], took[len(took)-1]
+		t.Logf("queues up to %v of the round trip: %d paths died in use, left after %.2f round "+
+			"trips (median), %.2f (most)", c.jitter, len(took), median, most)
+		if len(took) < 10 || median > c.median || most > c.most {
+			t.Errorf("%d paths died in use: left after %.2f", len(took), took)
+		}
+	}
+}

@@ -20,7 +20,7 @@ var fuzzedPrograms = map[string]func(*testing.F){
 	"path_label": FuzzPathLabel, "path_sendmsg6": FuzzPathLabel,
 	"edge": FuzzEdgeClients, "edge_copy": FuzzCopy,
 	"flowlet_send": FuzzFlowletSend, "flowlet_heard": FuzzFlowletHeard,
-	"headend": FuzzHeadend, "headend_divert": FuzzDivert,
+	"headend": FuzzHeadend, "headend_divert": FuzzDivert, "flow_change": FuzzFlowChange,
 	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,
 	"merge": FuzzMerge, "merge_mark": FuzzMark,
 	"stray": FuzzStray, "stray_lead": FuzzLead, "vrf_ask": FuzzVRF,

@@ -179,7 +179,7 @@ static __always_inline void flowlet_count(struct flowlet_measure *m, __s64 octet
 /*
  * How old a segment may be that is not acknowledged: as much more than a round trip as queues make
  * it vary (RFC 6298), or a quarter. Segments are timed each half round trip, so a path whose round
- * trip is steady is left at most one and three quarters after it broke, wherever it did.
+ * trip is steady is left some two after it broke: docs/results/together.md has what was measured.
  */
 static __always_inline __u64 flowlet_patience(const struct flowlet_measure *m)
 {

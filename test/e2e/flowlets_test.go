@@ -184,7 +184,8 @@ func (w *flowletLab) configure(change func(*config.Flowlets)) {
 func (w *flowletLab) headers() {
 	w.t.Helper()
 	const flows, source, service = 8, "2001:db8:a::1", "[2001:db8:b::1]:7"
-	for _, conn := range w.conns { // their packets would fill what is to hold those of others
+	for _, conn := range w.conns { // what they still have to send would fill the ring
+		must(w.t, conn.(*net.TCPConn).SetLinger(0))
 		conn.Close()
 	}
 	w.configure(func(f *config.Flowlets) { f.Choice = config.OfFlow }) // nothing else may decide
@@ -219,6 +220,7 @@ func (w *flowletLab) headers() {
 			w.t.Errorf("explained as %+v, and with a connection as %+v", first, then)
 		}
 		want = append(want, first...)
+		came.all() // makes room in the ring
 	}
 	for deadline := time.Now().Add(patience); len(want) > 0; time.Sleep(100 * time.Millisecond) {
 		sent := dissect(w.t, came.all())

@@ -201,7 +201,7 @@ func reportInLab(r *experiment.Recorder, cells []labCell) error {
 // compareLab compares the simulator's mean with that of the lab's passes, which has a 95 %
 // confidence interval.
 func compareLab(r *experiment.Recorder, what, unit string, passes []float64, sim float64) {
-	lab, half := mean(passes), 0.0
+	lab, half := mean(passes), math.NaN()
 	if n := float64(len(passes)); n > 1 {
 		squares := 0.0
 		for _, x := range passes {
@@ -215,7 +215,7 @@ func compareLab(r *experiment.Recorder, what, unit string, passes []float64, sim
 		says = fmt.Sprintf("not within %.0f %%", 100*within)
 	}
 	r.Compare(experiment.Comparison{What: what,
-		Source: fmt.Sprintf("lab: %.1f ± %.1f %s", lab, half, unit),
+		Source: fmt.Sprintf("lab: %.1f%s %s", lab, halfText("%.1f", half), unit),
 		Ours:   fmt.Sprintf("simulator: %.1f %s, %+.1f %%", sim, unit, 100*off), Says: says})
 }
 

@@ -85,11 +85,11 @@ type outcome struct {
 }
 
 // beside is by how much a mean is above another one with the same flows, in ms, and the half of its
-// 95 % confidence interval; 0 of one seed.
+// 95 % confidence interval; NaN of one seed, which has none.
 func (o outcome) beside(other outcome) (difference, half float64) {
 	n := float64(min(len(o.Means), len(other.Means)))
 	if n < 2 {
-		return o.MeanMs - other.MeanMs, 0
+		return o.MeanMs - other.MeanMs, math.NaN()
 	}
 	squares := 0.0
 	for i := range int(n) {
@@ -99,6 +99,14 @@ func (o outcome) beside(other outcome) (difference, half float64) {
 	}
 	variance := max(0, squares-n*difference*difference) / (n - 1)
 	return difference, studentT(int(n)-1) * math.Sqrt(variance/n)
+}
+
+// halfText is the half of an interval, behind a mean; "" if there is none.
+func halfText(format string, half float64) string {
+	if math.IsNaN(half) {
+		return ""
+	}
+	return " ± " + fmt.Sprintf(format, half)
 }
 
 // studentT is the 97.5 % quantile of Student's distribution, from tables; it ends near the normal
@@ -195,7 +203,7 @@ func smoothieTable(name, title string, outcomes []outcome) experiment.Table {
 		beside := "-"
 		if base, ok := ecmp[o.Load]; ok && o.Scheme != "ecmp" {
 			difference, half := o.beside(base)
-			beside = fmt.Sprintf("%+.2f ± %.2f", difference/1000, half/1000)
+			beside = fmt.Sprintf("%+.2f", difference/1000) + halfText("%.2f", half/1000)
 		}
 		moved, two, five := o.again()
 		t.Rows = append(t.Rows, []string{o.Scheme, fmt.Sprintf("%.0f", 100*o.Load),
@@ -261,8 +269,8 @@ func reportSmoothie2(r *experiment.Recorder, outcomes []outcome) error {
 					What:   fmt.Sprintf("%s beside %s at %.0f %%", name, other, 100*load),
 					Source: "faster (figure 2)",
 					Ours:   fmt.Sprintf("%.2f s and %.2f s", mine.MeanMs/1000, its.MeanMs/1000),
-					Says: fmt.Sprintf("%+.1f %% ± %.1f %%", 100*difference/its.MeanMs,
-						100*half/its.MeanMs)})
+					Says: fmt.Sprintf("%+.1f %%", 100*difference/its.MeanMs) +
+						halfText("%.1f %%", 100*half/its.MeanMs)})
 			}
 		}
 	}

@@ -142,7 +142,8 @@ func runSmoothieFabrics(ctx context.Context, r *experiment.Recorder) error {
 // besideECMP is the part by which an outcome differs from ECMP's, and the half of its interval.
 func (o outcome) besideECMP(ecmp outcome) string {
 	difference, half := o.beside(ecmp)
-	return fmt.Sprintf("%+.1f ± %.1f", 100*difference/ecmp.MeanMs, 100*half/ecmp.MeanMs)
+	return fmt.Sprintf("%+.1f", 100*difference/ecmp.MeanMs) +
+		halfText("%.1f", 100*half/ecmp.MeanMs)
 }
 
 // reportSmoothieFabrics reports the outcomes of fabricCases.

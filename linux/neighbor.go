@@ -3,6 +3,7 @@ package linux
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -19,15 +20,36 @@ const neighborValid = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_RE
 // has it look for it. While it does, the kernel keeps neigh/IF/unres_qlen_bytes of packets, and
 // drops others. The error is the context's, or says why there is no such neighbour.
 func AwaitNeighbor(ctx context.Context, a netip.Addr) error {
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		// Again and again: the route may be another meanwhile, as of an address that the kernel is
+		// about to make its own, and the kernel gives up after some solicitations.
+		next, known, err := askNeighbor(a)
+		if err != nil || known {
+			return err
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the neighbour %s on the way to %s does not answer: %w", next, a,
+				ctx.Err())
+		}
+	}
+}
+
+// askNeighbor says whether the kernel knows the link address of the next hop to an address, which
+// a local one does not need, and has the kernel look for it.
+func askNeighbor(a netip.Addr) (next net.IP, known bool, err error) {
 	routes, err := netlink.RouteGet(a.AsSlice())
 	if err != nil {
-		return fmt.Errorf("route to %s: %w", a, err)
+		return nil, false, fmt.Errorf("route to %s: %w", a, err)
 	}
 	route := routes[0] // the kernel answers with one, or an error
 	if route.Type == unix.RTN_LOCAL {
-		return nil
+		return nil, true, nil
 	}
-	next := route.Gw
+	next = route.Gw
 	if next == nil {
 		next = a.AsSlice()
 	}
@@ -37,27 +59,18 @@ func AwaitNeighbor(ctx context.Context, a netip.Addr) error {
 	}
 	use := &netlink.Neigh{LinkIndex: route.LinkIndex, Family: family, IP: next,
 		Flags: netlink.NTF_USE}
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		// Again and again: the kernel gives up after some solicitations.
-		if err := netlink.NeighSet(use); err != nil {
-			return fmt.Errorf("look for the neighbour %s on the way to %s: %w", next, a, err)
-		}
-		known, err := netlink.NeighList(route.LinkIndex, family)
-		if err != nil {
-			return fmt.Errorf("list the neighbours on the way to %s: %w", a, err)
-		}
-		for _, n := range known {
-			if n.IP.Equal(next) && n.State&neighborValid != 0 {
-				return nil
-			}
-		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the neighbour %s on the way to %s does not answer: %w", next, a,
-				ctx.Err())
+	if err := netlink.NeighSet(use); err != nil {
+		return nil, false, fmt.Errorf("look for the neighbour %s on the way to %s: %w", next, a,
+			err)
+	}
+	neighbors, err := netlink.NeighList(route.LinkIndex, family)
+	if err != nil {
+		return nil, false, fmt.Errorf("list the neighbours on the way to %s: %w", a, err)
+	}
+	for _, n := range neighbors {
+		if n.IP.Equal(next) && n.State&neighborValid != 0 {
+			return next, true, nil
 		}
 	}
+	return next, false, nil
 }

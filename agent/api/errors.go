@@ -20,6 +20,7 @@ const (
 	// over the network: no token that is valid, and one that does not allow it
 	Unauthorized Code = "unauthorized"
 	Forbidden    Code = "forbidden"
+	NoMethod     Code = "noMethod" // the path is served by other methods
 )
 
 // Error is the answer to a refused request.
@@ -65,6 +66,7 @@ var httpStatus = map[Code]int{
 
 	Unauthorized: http.StatusUnauthorized,
 	Forbidden:    http.StatusForbidden,
+	NoMethod:     http.StatusMethodNotAllowed,
 }
 
 // ErrUnreachable is wrapped by a Client's errors when no agent answers.

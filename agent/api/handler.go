@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sextant/config"
@@ -145,7 +146,9 @@ func Mux(documented string, answers map[string]func(*http.Request) (any, error))
 	for pattern, answer := range answers {
 		handle(pattern, answer)
 	}
-	handle("/", func(r *http.Request) (any, error) { return nowhere(r, documented) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, unserved(w, r, mux, documented))
+	})
 	return mux
 }
 
@@ -339,10 +342,28 @@ func intervalOf(text string) (time.Duration, error) {
 		maxInterval.Milliseconds()))
 }
 
-func nowhere(r *http.Request, documented string) (any, error) {
-	return nil, &Error{NotFound,
-		fmt.Sprintf("there is no %s %s; the paths are in the documentation of package %s",
-			r.Method, r.URL.Path, documented)}
+// methods are those that paths are served by.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+	http.MethodPatch, http.MethodDelete}
+
+// unserved is the error of a request that no pattern has: of the path, or of its method alone,
+// with those that would do in the answer (RFC 9110 section 15.5.6).
+func unserved(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
+	documented string) *Error {
+	allowed := slices.DeleteFunc(slices.Clone(methods), func(method string) bool {
+		other := r.Clone(r.Context())
+		other.Method = method
+		_, pattern := mux.Handler(other)
+		return pattern == "/"
+	})
+	if len(allowed) == 0 {
+		return &Error{NotFound,
+			fmt.Sprintf("there is no %s %s; the paths are in the documentation of package %s",
+				r.Method, r.URL.Path, documented)}
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return &Error{NoMethod, fmt.Sprintf("%s answers no %s; use %s", r.URL.Path, r.Method,
+		strings.Join(allowed, ", "))}
 }
 
 // ReadJSON reads a request's body; an empty one is the zero value.

@@ -33,7 +33,8 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 			}
 		}
 		slices.Sort(allowed)
-		for _, method := range []string{"DELETE", "PATCH", "POST", "PUT", "OPTIONS", "TRACE", "BREW"} {
+		for _, method := range []string{"DELETE", "PATCH", "POST", "PUT", "OPTIONS", "TRACE",
+			"BREW"} {
 			if slices.Contains(allowed, method) {
 				continue
 			}

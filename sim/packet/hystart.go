@@ -18,14 +18,22 @@ const (
 	hystartSamples = 8
 	hystartLeast   = 4 * Millisecond // by which round trips must be longer than the shortest
 	hystartMost    = 16 * Millisecond
+	hystartSuper   = 4 * 65536 // bytes that a host may send together, four times
+	hystartHost    = Millisecond
 )
 
 // leaveSlowStart looks at an acknowledgement: slow start ends when those of a round that follow
 // each other closely take half of the shortest round trip, or when the round trips of a round are
-// longer than the shortest by an eighth, and at least hystartLeast.
+// longer than the shortest by an eighth, and at least hystartLeast. As in Linux, the time that a
+// host needs for what it sends together is not the path's, and a round begins behind the
+// acknowledgement of the last one's last segment: between both may be a pause.
 func (w *window) leaveSlowStart(s *Simulation, f *subflow) {
 	h := &w.hystart
-	if int32(f.una-h.end) >= 0 {
+	behind := int32(0)
+	if s.transport.Linux {
+		behind = 1
+	}
+	if int32(f.una-h.end) >= behind {
 		*h = hystart{found: h.found, begin: s.now, last: s.now, end: f.nxt, shortest: never}
 	}
 	if h.found || w.cwnd < hystartLow {
@@ -33,7 +41,7 @@ func (w *window) leaveSlowStart(s *Simulation, f *subflow) {
 	}
 	if s.now-h.last <= hystartSpacing {
 		h.last = s.now
-		h.found = s.now-h.begin > f.minRTT/2
+		h.found = s.now-h.begin > (f.minRTT+w.hostDelay(s, f))/2
 	}
 	h.shortest = min(h.shortest, f.latest)
 	if h.samples < hystartSamples {
@@ -44,4 +52,14 @@ func (w *window) leaveSlowStart(s *Simulation, f *subflow) {
 	if h.found {
 		w.ssthresh = w.cwnd
 	}
+}
+
+// hostDelay is the time for four of the largest packets that Linux hands over at once, at the rate
+// of slow start: two windows in a round trip.
+func (w *window) hostDelay(s *Simulation, f *subflow) Time {
+	if !s.transport.Linux {
+		return 0
+	}
+	bytes := 2 * w.cwnd * float64(s.transport.Payload)
+	return min(hystartHost, Time(hystartSuper/bytes*float64(f.srtt)))
 }

@@ -25,8 +25,8 @@ type Transport struct {
 	// have it
 	FreeAcks bool
 	// what Linux does beside the RFCs: losses are found by time, too (RFC 8985), few segments
-	// beyond a hole are acknowledged by themselves, and after a pause acknowledgements wait for
-	// nothing
+	// beyond a hole are acknowledged by themselves, after a pause acknowledgements wait for
+	// nothing, and CUBIC grows by all of its rules until the first loss
 	Linux bool
 }
 

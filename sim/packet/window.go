@@ -18,6 +18,7 @@ const (
 type window struct {
 	control   Control
 	reducing  bool // it was reduced for marks in this window of data
+	lossless  bool // of CUBIC: no loss has shown yet how large it may be
 	cwnd      float64
 	ssthresh  float64
 	reducedTo uint32 // marks on segments below are of the window that was reduced already
@@ -38,7 +39,8 @@ type window struct {
 }
 
 func (w *window) reset(t *Transport) {
-	*w = window{control: t.Control, cwnd: float64(t.InitialWindow), ssthresh: math.Inf(1), alpha: 1}
+	*w = window{control: t.Control, cwnd: float64(t.InitialWindow), ssthresh: math.Inf(1), alpha: 1,
+		lossless: t.Linux}
 	if t.InitialSSThresh > 0 {
 		w.ssthresh = float64(t.InitialSSThresh)
 	}
@@ -77,6 +79,9 @@ func (w *window) timeout(s *Simulation, f *subflow) {
 	w.cwnd = 1
 	s.uncouple(f)
 	w.epoch, w.hystart = 0, hystart{}
+	if s.transport.Linux {
+		w.wMax, w.lossless = 0, true
+	}
 }
 
 // undo restores what a window was before it was reduced.
@@ -157,7 +162,12 @@ const (
 	cubicBeta = 0.7
 )
 
+// cubicLossless is by how much of what arrives the window of Linux grows at least as long as it met
+// no loss: by 5 % in a round trip.
+const cubicLossless = 1.0 / 20
+
 func (w *window) cubicReduce() {
+	w.lossless = false
 	if w.cwnd < w.wMax {
 		w.wMax = w.cwnd * (1 + cubicBeta) / 2 // fast convergence
 	} else {
@@ -188,9 +198,13 @@ func (w *window) cubicGrow(s *Simulation, f *subflow, n float64) {
 		slope = 1
 	}
 	w.estimate += slope * n / w.cwnd
-	if cubicC*math.Pow(t-w.k, 3)+w.wMax < w.estimate {
+	if cubicC*math.Pow(t-w.k, 3)+w.wMax < w.estimate && !w.lossless {
 		w.cwnd = max(w.cwnd, w.estimate)
 		return
 	}
-	w.cwnd += n * (target - w.cwnd) / w.cwnd
+	share := (target - w.cwnd) / w.cwnd
+	if w.lossless {
+		share = max(share, cubicLossless)
+	}
+	w.cwnd += n * share
 }

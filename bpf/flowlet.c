@@ -502,6 +502,7 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	struct flowlet_flow *f = bpf_map_lookup_elem(&flowlet_flows, &p->key);
 	__u64 now = bpf_ktime_get_ns(), waits = 0, sent = 0;
 	__u32 newly, behind;
+	bool once;
 
 	if (!f || !f->tcp)
 		return 0;
@@ -509,16 +510,16 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	if (newly > flowlet_under_way(f))
 		return 0; /* of an earlier connection, or older than what is known */
 	behind = flowlet_left_behind(f);
+	once = (__s32)(f->acknowledged - f->resent) >= 0;
 	f->heard = now;
 	f->acknowledged = p->acknowledges;
 	if (f->timed_at && (__s32)(f->acknowledged - f->timed) >= 0) {
 		sent = f->timed_at;
 		round_trip_note(f, now);
 	}
-	/* Of what was not sent again, the former path brought it. */
+	/* What was sent once, the former path brought; what came again, this one may have. */
 	if (behind && newly)
-		path_heard(f->former, newly < behind ? newly : behind,
-			   (__s32)(f->acknowledged - f->resent) > 0 ? now : 0, 0, now);
+		path_heard(f->former, newly < behind ? newly : behind, once ? now : 0, 0, now);
 	if (newly < behind)
 		return 0;
 	if (!newly)

@@ -280,7 +280,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	if newly > f.underWay() {
 		return nil
 	}
-	behind := f.leftBehind()
+	behind, once := f.leftBehind(), f.has(f.Resent)
 	f.Heard, f.Acknowledged = now, p.acknowledges
 	sent := uint64(0) // when what is acknowledged was sent, as far as is known
 	if f.TimedAt != 0 && f.has(f.Timed) {
@@ -288,8 +288,8 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 		m.noteRoundTrip(f, now)
 	}
 	if behind > 0 && newly > 0 {
-		brought := uint64(0) // of what was not sent again, the former path brought it
-		if int32(f.Acknowledged-f.Resent) > 0 {
+		brought := uint64(0) // what was sent once, the former path brought
+		if once {
 			brought = now
 		}
 		m.Measures[f.Former].heard(min(newly, behind), brought, 0, now)

@@ -104,16 +104,7 @@ func (s *Service) shares() []int {
 	if s.counted.of == s.Generation && len(s.counted.members) == len(s.Members) {
 		return s.counted.members
 	}
-	var counted [1 << 16]int32
-	for b := range s.Generation.Buckets() {
-		if c := s.Generation.Chain(b); c.Candidates > 0 {
-			counted[c.IDs[0]]++
-		}
-	}
-	members := make([]int, len(s.Members))
-	for i, m := range s.Members {
-		members[i] = int(counted[m.ID])
-	}
+	members := s.Generation.Shares(idsOf(s.Members))
 	s.counted = shares{s.Generation, members}
 	return members
 }

@@ -29,6 +29,7 @@ func TestOrderIsOfCandidatesAlone(t *testing.T) {
 			before := ordered
 			ordered = ordered.Ordered(o)
 			compareOrders(t, plain, ordered, o)
+			checkShares(t, ordered, members)
 			seen := map[int]bool{}
 			for first, last := range ordered.Differing(before) {
 				for b := first; b < last; b++ {
@@ -62,6 +63,24 @@ func TestOrderIsOfCandidatesAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checkShares counts bucket by bucket, also for an id that nobody has.
+func checkShares(t *rapid.T, g *pool.Generation, members []pool.Backend) {
+	t.Helper()
+	ids, want := []uint16{999}, []int{0}
+	for _, m := range members {
+		n := 0
+		for b := range g.Buckets() {
+			if c := g.Chain(b); c.Candidates > 0 && c.IDs[0] == m.ID {
+				n++
+			}
+		}
+		ids, want = append(ids, m.ID), append(want, n)
+	}
+	if got := g.Shares(ids); !slices.Equal(got, want) {
+		t.Fatalf("shares of %v are %v, and by each bucket %v", ids, got, want)
+	}
 }
 
 func drawSites(t *rapid.T) (members []pool.Backend) {

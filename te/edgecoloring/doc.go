@@ -5,6 +5,6 @@
 // middle stage is a color: a vertex that has no color twice is a switch whose links carry one flow
 // each. Koenig's theorem (1916) says that c colors are enough whenever no vertex has more than c
 // edges, so every permutation of hosts of a fat tree fits without two flows on a link. A flow that
-// arrives changes the colors of one alternating path at most, the shortest there is; a flow that
-// leaves changes none.
+// arrives changes the colors of one alternating path at most, the shortest there is, or of two to a
+// third color, where that is fewer; a flow that leaves changes none.
 package edgecoloring

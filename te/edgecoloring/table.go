@@ -13,8 +13,9 @@ type table[N number] struct {
 	edges  *[]record
 	level  int
 	sides  [2]side[N]
+	count  int // edges
 	moved  []Edge
-	walks  []walk // memory of shortest
+	search search[N]
 }
 
 // A side has a place for each vertex, and more where vertices have more edges than colors.
@@ -49,7 +50,7 @@ func (t *table[N]) holds(e Edge) bool {
 // widened is the table with other numbers.
 func widened[N, M number](from *table[M]) *table[N] {
 	t := &table[N]{colors: from.colors, edges: from.edges, level: from.level,
-		moved: from.moved}
+		count: from.count, moved: from.moved}
 	for i, s := range from.sides {
 		to := &t.sides[i]
 		to.vertices, to.free, to.at = s.vertices, s.free, make([]slot[N], len(s.at))
@@ -98,6 +99,7 @@ func (c *table[N]) add(e Edge, left, right int) {
 	c.sides[0].free[u] &^= 1 << color
 	c.sides[1].at[int(v)*c.colors+color] = slot[N]{N(e), N(u)}
 	c.sides[1].free[v] &^= 1 << color
+	c.count++
 }
 
 // makeFree changes colors of other edges so that one is free at both places, the left u and the
@@ -109,22 +111,26 @@ func (c *table[N]) makeFree(u, v int32) int {
 	if color, ok := c.moveTwo(u, v); ok {
 		return color
 	}
-	w := c.shortest(u, v)
-	c.flip(w)
-	return int(w.leave)
+	return c.exchange(u, v)
 }
 
 // moveOne frees a color that one of the places lacks, if the edge that has it at the other one can
 // take a color that is free at both its ends.
 func (c *table[N]) moveOne(u, v int32) (int, bool) {
-	for side, ends := range [2][2]int32{{u, v}, {v, u}} {
-		free, here := c.sides[side].free[ends[0]], c.row(side, ends[0])
-		for lacks := c.sides[1-side].free[ends[1]]; lacks != 0; lacks &= lacks - 1 {
-			color := bits.TrailingZeros64(lacks)
-			if both := free & c.sides[1-side].free[here[color].to]; both != 0 {
-				c.flip(recolor(side, ends[0], color, both))
-				return color, true
-			}
+	left, right := c.sides[0].free, c.sides[1].free
+	freeU, freeV, rowU, rowV := left[u], right[v], c.row(0, u), c.row(1, v)
+	for lacks := freeV; lacks != 0; lacks &= lacks - 1 {
+		color := bits.TrailingZeros64(lacks)
+		if both := freeU & right[rowU[color].to]; both != 0 {
+			c.flip(recolor(0, u, color, both))
+			return color, true
+		}
+	}
+	for lacks := freeU; lacks != 0; lacks &= lacks - 1 {
+		color := bits.TrailingZeros64(lacks)
+		if both := freeV & left[rowV[color].to]; both != 0 {
+			c.flip(recolor(1, v, color, both))
+			return color, true
 		}
 	}
 	return 0, false
@@ -160,70 +166,30 @@ func recolor(side int, at int32, from int, free uint64) walk {
 		enter: int8(bits.TrailingZeros64(free))}
 }
 
-// A walk follows the edges of two colors in turn from a place that has one of them on an edge and
-// lacks the other.
-type walk struct {
-	from, at     int32
-	side, on     int8 // where it began, and where it is
-	leave, enter int8 // the color that it began with, and the other
-	next         int8 // color
-}
-
-// step goes one edge further. It returns false at the end of the path.
-func (c *table[N]) step(w *walk) bool {
-	s := c.sides[w.on].at[int(w.at)*c.colors+int(w.next)]
-	w.on, w.next, w.at = 1-w.on, w.leave+w.enter-w.next, int32(s.to)
-	return s.edge != noEdge[N]()
-}
-
-// walksMax bounds the paths that are compared.
-const walksMax = 32
-
-// shortest compares paths whose colors, when exchanged, leave one color free at both places, the
-// left u and the right v: for each color that u lacks and each that v lacks, the path that begins
-// at u and that which begins at v. Those from u come to places of the right side by a color that v
-// lacks, so they never come to v, and the other way round. All are walked in step until one ends.
-func (c *table[N]) shortest(u, v int32) walk {
-	walks := c.walks[:0]
-	for freeU := c.sides[0].free[u]; freeU != 0; freeU &= freeU - 1 {
-		a := int8(bits.TrailingZeros64(freeU))
-		for freeV := c.sides[1].free[v]; freeV != 0 && len(walks) < walksMax; freeV &= freeV - 1 {
-			b := int8(bits.TrailingZeros64(freeV))
-			walks = append(walks,
-				walk{from: u, at: u, side: 0, on: 0, leave: b, enter: a, next: b},
-				walk{from: v, at: v, side: 1, on: 1, leave: a, enter: b, next: a})
-		}
-	}
-	c.walks = walks
-	for {
-		for i := range walks {
-			if !c.step(&walks[i]) {
-				return walks[i]
-			}
-		}
-	}
-}
-
 // flip exchanges the colors on the path of a walk, so that its first color is free where it began.
 func (c *table[N]) flip(w walk) {
-	x, y, at, side, edges := w.leave, w.enter, w.from, w.side, *c.edges
-	c.sides[side].free[at] ^= 1<<x | 1<<y
+	edges, moved, colors, level := *c.edges, c.moved, c.colors, c.level
+	here, there := &c.sides[w.side], &c.sides[1-w.side]
+	at, x, y := int(w.from), w.leave, w.enter
+	here.free[at] ^= 1<<x | 1<<y
 	for {
-		row := c.row(int(side), at)
+		row := here.at[at*colors:][:colors]
 		s := row[x] // the edge by which the path goes on
-		row[w.leave], row[w.enter] = row[w.enter], row[w.leave]
+		row[x], row[y] = row[y], s
 		if s.edge == noEdge[N]() {
-			c.sides[side].free[at] ^= 1<<x | 1<<y
+			here.free[at] ^= 1<<x | 1<<y
+			c.moved = moved
 			return
 		}
-		edges[s.edge].color[c.level] = y
-		c.moved = append(c.moved, Edge(s.edge))
-		x, y, at, side = y, x, int32(s.to), 1-side
+		edges[s.edge].color[level] = y
+		moved = append(moved, Edge(s.edge))
+		x, y, at, here, there = y, x, int(s.to), there, here
 	}
 }
 
 // remove takes an edge out.
 func (c *table[N]) remove(e Edge) {
+	c.count--
 	c.moved = c.moved[:0]
 	it := &(*c.edges)[e]
 	color := it.color[c.level]

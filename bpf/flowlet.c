@@ -231,7 +231,7 @@ static __always_inline enum flowlet_reason flowlet_now(const struct flowlet_flow
 			return FLOWLET_LEAVES;
 		if (again && m->round_trip && flowlet_since(f->heard, c->now) > flowlet_patience(m))
 			return FLOWLET_LEAVES;
-		if (p->tcp && !flowlet_under_way(f) && p->length > p->payload - ETH_HLEN)
+		if (p->tcp && !flowlet_under_way(f) && payload_carried(p))
 			return FLOWLET_BEGINS;
 		if (c->most - c->least > gap)
 			gap = c->most - c->least;
@@ -496,19 +496,53 @@ static __always_inline void round_trip_note(struct flowlet_flow *f, __u64 now)
 	m->round_trip = m->round_trip - (m->round_trip >> 3) + (took >> 3);
 }
 
+/* Notes what a segment of the other end brings. Returns whether it is new. */
+static __always_inline bool octets_received(struct flowlet_flow *f, const struct flowlet_packet *p)
+{
+	__u32 ends = segment_end(p);
+
+	if (!payload_carried(p) || (f->receives && (__s32)(ends - f->received) <= 0))
+		return false;
+	f->received = ends;
+	f->receives = 1;
+	return true;
+}
+
+/*
+ * When the flow sent what a segment of the other end tells of that acknowledges nothing new; 0: it
+ * tells of nothing. A duplicate acknowledgement, RFC 5681 section 2, tells that segments go on
+ * arriving. Octets go on coming if acknowledgements of this host arrived a round trip ago.
+ */
+static __always_inline __u64 told_of(const struct flowlet_flow *f, const struct flowlet_packet *p,
+				     bool octets, __u64 now)
+{
+	__u32 number = f->path;
+	struct flowlet_measure *m;
+	__u64 ago;
+
+	if (flowlet_under_way(f))
+		return payload_carried(p) ? 0 : now;
+	m = bpf_map_lookup_elem(&flowlet_measures, &number);
+	if (!octets || !m)
+		return 0;
+	ago = now - m->round_trip;
+	return f->last < ago ? f->last : ago;
+}
+
 /* An acknowledgement arrives. */
 static __noinline int acknowledged(const struct flowlet_packet *p)
 {
 	struct flowlet_flow *f = bpf_map_lookup_elem(&flowlet_flows, &p->key);
 	__u64 now = bpf_ktime_get_ns(), waits = 0, sent = 0;
 	__u32 newly, behind;
-	bool once;
+	bool once, octets;
 
 	if (!f || !f->tcp)
 		return 0;
 	newly = p->acknowledges - f->acknowledged;
 	if (newly > flowlet_under_way(f))
 		return 0; /* of an earlier connection, or older than what is known */
+	octets = octets_received(f, p);
 	behind = flowlet_left_behind(f);
 	once = (__s32)(f->acknowledged - f->resent) >= 0;
 	f->heard = now;
@@ -523,7 +557,7 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	if (newly < behind)
 		return 0;
 	if (!newly)
-		sent = now; /* what came out of order tells that the path lives */
+		sent = told_of(f, p, octets, now);
 	else if (!flowlet_under_way(f))
 		sent = f->last;
 	if (flowlet_heavy(f))

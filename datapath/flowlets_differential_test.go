@@ -124,10 +124,13 @@ func (w *flowletWorld) number(sid netip.Addr) uint32 {
 func (w *flowletWorld) layout(f *model.FlowletFlow) flowletFlow {
 	l := flowletFlow{Last: f.Last, TimedAt: f.TimedAt, NextAt: f.NextAt, Next: f.Next,
 		Heard: f.Heard, Timed: f.Timed, End: f.End,
-		Acknowledged: f.Acknowledged, KernelHash: f.KernelHash, Since: f.Since, Resent: f.Resent,
+		Received: f.Received, Acknowledged: f.Acknowledged, KernelHash: f.KernelHash, Since: f.Since, Resent: f.Resent,
 		Path: w.number(f.Path), Former: w.number(f.Former)}
 	if f.TCP {
 		l.Tcp = 1
+	}
+	if f.Receives {
+		l.Receives = 1
 	}
 	return l
 }
@@ -187,6 +190,9 @@ func (w *flowletWorld) packet() (frame []byte, arrives bool, f *model.FlowletFlo
 		p.Seq, p.Ack = f.End, f.Acknowledged+w.rng.Uint32N(f.End-f.Acknowledged+1)
 		if w.rng.IntN(6) == 0 { // again
 			p.Seq = f.Acknowledged
+		}
+		if w.rng.IntN(6) == 0 { // nothing new
+			p.Ack = f.Acknowledged
 		}
 	}
 	if w.rng.IntN(4) > 0 {

@@ -250,6 +250,8 @@ type flowletFlow struct {
 	Since        uint32 // where what was sent over path begins
 	Resent       uint32 // where what was sent again ends
 	Tcp          uint32 // the sequence numbers are known
+	Received     uint32 // where what the other end sent ends
+	Receives     uint32 // that is known
 }
 
 // flowletGroup is struct flowlet_group. A group of paths to the same destinations.

@@ -91,6 +91,8 @@ struct flowlet_flow {
 	__u32 since; /* where what was sent over path begins */
 	__u32 resent; /* where what was sent again ends */
 	__u32 tcp; /* the sequence numbers are known */
+	__u32 received; /* where what the other end sent ends */
+	__u32 receives; /* that is known */
 };
 
 /* What a packet tells. */

@@ -6,6 +6,7 @@
 
 #include "flowlet.h"
 
+#include <linux/if_ether.h>
 #include <linux/in.h>
 
 struct ipv4_bytes {
@@ -122,4 +123,10 @@ static __always_inline bool packet_read(struct __sk_buff *skb, __u32 at, bool ip
 		return false;
 	p->length = skb->len - at;
 	return true;
+}
+
+/* Whether there is anything behind the headers. */
+static __always_inline bool payload_carried(const struct flowlet_packet *p)
+{
+	return p->length + ETH_HLEN > p->payload;
 }

@@ -79,6 +79,8 @@ type FlowletFlow struct {
 	KernelHash, Since, Resent      uint32
 	Path, Former                   netip.Addr // SIDs; the zero value: none
 	TCP                            bool
+	Received                       uint32 // where what the other end sent ends
+	Receives                       bool   // that is known
 }
 
 // Flowlets is what bpf/flowlet.c does to packets, in Go.

@@ -85,18 +85,18 @@ const (
 // deadPathFlow is a connection that sends a burst again and again.
 type deadPathFlow struct {
 	*deadPathWorld
-	port                     uint16
-	segment, acknowledgement []byte          // frames
-	next                     uint32          // to send
-	lost                     uint32          // the first that is not acknowledged
-	came                     map[uint32]bool // out of order
-	wanted                   uint32          // by the receiver
-	repeated                 int             // acknowledgements of the same
-	waiting                  int             // segments that no acknowledgement is for yet
+	port                             uint16
+	segment, acknowledgement, answer []byte          // frames
+	next                             uint32          // to send
+	lost                             uint32          // the first that is not acknowledged
+	came                             map[uint32]bool // out of order
+	wanted                           uint32          // by the receiver
+	repeated                         int             // acknowledgements of the same
+	waiting                          int             // segments that no acknowledgement is for yet
 }
 
-// frames are those of a flow, with sequence numbers of 0: the host's with octets, the other
-// end's without.
+// frames are those of a flow, with sequence numbers of 0: the host's with octets, and the other
+// end's with and without.
 func (f *deadPathFlow) frames() {
 	p := packettest.Packet{Src: netip.MustParseAddr("2001:db8:a::1"), SrcPort: f.port,
 		Dst: netip.MustParseAddr("2001:db8:b::1"), DstPort: 80, Flags: "A"}
@@ -106,7 +106,7 @@ func (f *deadPathFlow) frames() {
 	}
 	f.segment = frame(deadPathSegment)
 	p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
-	f.acknowledgement = frame(0)
+	f.acknowledgement, f.answer = frame(0), frame(deadPathSegment)
 }
 
 const deadPathTCP = 14 + 40 // where TCP's header begins in a frame
@@ -143,26 +143,27 @@ func (f *deadPathFlow) received(sequence uint32, back time.Duration) {
 		f.wanted += deadPathSegment
 	}
 	if f.waiting++; !inOrder || f.waiting >= 2 || len(f.came) > 0 {
-		f.acknowledge(back)
+		f.acknowledge(back, f.acknowledgement)
 		return
 	}
 	f.in(deadPathWaits, func() {
 		if f.waiting > 0 {
-			f.acknowledge(back)
+			f.acknowledge(back, f.acknowledgement)
 		}
 	})
 }
 
-func (f *deadPathFlow) acknowledge(back time.Duration) {
+// acknowledge is a segment of the other end, with or without octets of its own.
+func (f *deadPathFlow) acknowledge(back time.Duration, frame []byte) {
 	f.waiting = 0
 	wanted, missing := f.wanted, f.missing()
 	f.in(back, func() {
-		binary.BigEndian.PutUint32(f.acknowledgement[deadPathTCP+8:], wanted)
-		f.hears(f.acknowledgement)
+		binary.BigEndian.PutUint32(frame[deadPathTCP+8:], wanted)
+		f.hears(frame)
 		switch {
 		case wanted > f.lost:
 			f.lost, f.repeated = wanted, 0
-		case wanted == f.lost && f.lost < f.next:
+		case wanted == f.lost && f.lost < f.next && len(frame) == len(f.acknowledgement):
 			if f.repeated++; f.repeated == 3 {
 				for _, sequence := range missing {
 					f.send(sequence)
@@ -208,8 +209,14 @@ func (f *deadPathFlow) bursts(pause time.Duration) {
 	f.in(time.Duration(float64(pause)*(0.5+f.rng.Float64())), func() { f.bursts(pause) })
 }
 
+// speak has the other end send a segment again and again.
+func (f *deadPathFlow) speak(pause time.Duration) {
+	f.acknowledge(f.trips[f.paths[0].SID]/2, f.answer)
+	f.in(pause, func() { f.speak(pause) })
+}
+
 // newDeadPathWorld has so many flows send over four paths for a second.
-func newDeadPathWorld(t *testing.T, seed uint64, jitter float64) *deadPathWorld {
+func newDeadPathWorld(t *testing.T, seed uint64, jitter float64, answers bool) *deadPathWorld {
 	w := &deadPathWorld{t: t, rng: rand.New(rand.NewPCG(seed, 21)), jitter: jitter,
 		trips: map[netip.Addr]time.Duration{},
 		host: &model.Flowlets{Choice: model.FlowletByMeasure, Gap: 5 * time.Millisecond,
@@ -229,7 +236,11 @@ func newDeadPathWorld(t *testing.T, seed uint64, jitter float64) *deadPathWorld 
 		f := &deadPathFlow{deadPathWorld: w, port: uint16(40000 + i), came: map[uint32]bool{}}
 		f.frames()
 		w.in(time.Duration(w.rng.Int64N(int64(time.Second/5))), func() {
-			f.bursts(time.Duration(4+w.rng.IntN(12)) * time.Millisecond)
+			pause := time.Duration(4+w.rng.IntN(12)) * time.Millisecond
+			f.bursts(pause)
+			if answers {
+				f.speak(pause)
+			}
 		})
 	}
 	return w
@@ -238,11 +249,14 @@ func newDeadPathWorld(t *testing.T, seed uint64, jitter float64) *deadPathWorld 
 // A path that dies is left by all flows that send over it, most often within two round trips, and
 // later where its round trip varied. docs/results/together.md has the numbers.
 func TestFlowletsLeaveDeadPath(t *testing.T) {
-	for _, c := range []struct{ jitter, median, most float64 }{{0, 2, 2.5}, {0.5, 2, 3}} {
+	for _, c := range []struct {
+		jitter, median, most float64
+		answers              bool // the other end sends all the time
+	}{{0, 2, 2.5, false}, {0.5, 2, 3, false}, {0, 2, 2.5, true}} {
 		var took []float64 // round trips
 		revived := 0
 		for seed := range uint64(14) {
-			w := newDeadPathWorld(t, seed, c.jitter)
+			w := newDeadPathWorld(t, seed, c.jitter, c.answers)
 			w.until(time.Second + time.Duration(w.rng.Int64N(int64(time.Second/2))))
 			w.died, w.dead = w.now, w.paths[w.rng.IntN(4)].SID
 			w.until(w.died + 500*time.Millisecond) // a second later one burst may try it

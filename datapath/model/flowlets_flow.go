@@ -75,7 +75,7 @@ func (m *Flowlets) reason(f *FlowletFlow, p *flowletPacket, g *FlowletGroup, has
 		if m.broken(g.Paths[at], p.tcp, now) || told || unheard {
 			return flowletLeaves
 		}
-		if p.tcp && f.underWay() == 0 && p.length > p.payload-14 {
+		if p.tcp && f.underWay() == 0 && p.carries() {
 			return flowletBegins
 		}
 		least, most := m.delays(g, p.tcp, now)
@@ -136,6 +136,9 @@ func (m *Flowlets) Send(frame []byte, hash uint32, now uint64) (sent FlowletSent
 	sent.Frame = m.outer(frame, &p, path)
 	return sent
 }
+
+// carries says whether there is anything behind the headers.
+func (p *flowletPacket) carries() bool { return p.length+14 > p.payload }
 
 // end is where a segment ends: SYN and FIN take a number each.
 func (p *flowletPacket) end() uint32 {
@@ -280,6 +283,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	if newly > f.underWay() {
 		return nil
 	}
+	octets := f.receives(p)
 	behind, once := f.leftBehind(), f.has(f.Resent)
 	f.Heard, f.Acknowledged = now, p.acknowledges
 	sent := uint64(0) // when what is acknowledged was sent, as far as is known
@@ -299,7 +303,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	}
 	switch {
 	case newly == 0:
-		sent = now
+		sent = m.toldOf(f, p, octets, now)
 	case f.underWay() == 0:
 		sent = f.Last
 	}
@@ -312,6 +316,29 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	}
 	m.Measures[f.Path].heard(newly-behind, sent, waits, now)
 	return f
+}
+
+// receives notes what a segment of the other end brings, and says whether it is new.
+func (f *FlowletFlow) receives(p *flowletPacket) bool {
+	if end := p.end(); p.carries() && (!f.Receives || int32(end-f.Received) > 0) {
+		f.Received, f.Receives = end, true
+		return true
+	}
+	return false
+}
+
+// toldOf is when the flow sent what a segment of the other end tells of that acknowledges nothing
+// new: of a duplicate acknowledgement, RFC 5681 section 2, just now; of octets of the other end, to
+// which acknowledgements came a round trip ago; 0: of nothing.
+func (m *Flowlets) toldOf(f *FlowletFlow, p *flowletPacket, octets bool, now uint64) uint64 {
+	switch measure := m.Measures[f.Path]; {
+	case f.underWay() > 0 && !p.carries():
+		return now
+	case f.underWay() > 0 || !octets || measure == nil:
+		return 0
+	default:
+		return min(f.Last, now-measure.RoundTrip)
+	}
 }
 
 // has says whether what ends there was acknowledged.

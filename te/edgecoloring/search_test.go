@@ -88,7 +88,7 @@ func TestFewEdgesMove(t *testing.T) {
 			checkColors(t, c, edges, func(int, int) int { return 1 })
 		}
 	}
-	t.Logf("%d long paths: %d edges moved, the shortest of two colors have %d", long, moved, shortest)
+	t.Logf("%d long paths: %d moved, those of two colors have %d", long, moved, shortest)
 	if long == 0 || moved >= shortest {
 		t.Errorf("%d long paths, %d edges moved, the shortest of two colors have %d", long, moved,
 			shortest)

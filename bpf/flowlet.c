@@ -547,6 +547,8 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	once = (__s32)(f->acknowledged - f->resent) >= 0;
 	f->heard = now;
 	f->acknowledged = p->acknowledges;
+	if (once)
+		f->resent = f->acknowledged; /* left far behind, it would be ahead again */
 	if (f->timed_at && (__s32)(f->acknowledged - f->timed) >= 0) {
 		sent = f->timed_at;
 		round_trip_note(f, now);
@@ -556,6 +558,7 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 		path_heard(f->former, newly < behind ? newly : behind, once ? now : 0, 0, now);
 	if (newly < behind)
 		return 0;
+	f->since = f->acknowledged;
 	if (!newly)
 		sent = told_of(f, p, octets, now);
 	else if (!flowlet_under_way(f))

@@ -286,6 +286,9 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	octets := f.receives(p)
 	behind, once := f.leftBehind(), f.has(f.Resent)
 	f.Heard, f.Acknowledged = now, p.acknowledges
+	if once {
+		f.Resent = f.Acknowledged // numbers that are left far behind would be ahead again
+	}
 	sent := uint64(0) // when what is acknowledged was sent, as far as is known
 	if f.TimedAt != 0 && f.has(f.Timed) {
 		sent = f.TimedAt
@@ -301,6 +304,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	if newly < behind {
 		return f
 	}
+	f.Since = f.Acknowledged
 	switch {
 	case newly == 0:
 		sent = m.toldOf(f, p, octets, now)

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 	"testing"
@@ -51,6 +52,52 @@ func TestFlowletsHearOtherEnd(t *testing.T) {
 			at(c.came))
 		if heard != f || m.Silent == 0 != c.whole {
 			t.Errorf("%s: waited for since %v, want whole: %v", c.name, m.Silent, c.whole)
+		}
+	}
+}
+
+// A flow that goes on for longer than half of all sequence numbers stays on a path that brings all
+// of it.
+func TestFlowletsLongFlow(t *testing.T) {
+	const octets, round = 60_000, 10 * time.Millisecond
+	p := packettest.Packet{Src: netip.MustParseAddr("2001:db8:a::1"), SrcPort: 40000,
+		Dst: netip.MustParseAddr("2001:db8:b::1"), DstPort: 80, Flags: "A"}
+	frame := func(p packettest.Packet) []byte {
+		return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t))
+	}
+	back := p
+	back.Src, back.Dst, back.SrcPort, back.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
+	p.Payload = make([]byte, octets)
+	segment, acknowledgement := frame(p), frame(back)
+	host := model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second, HopLimit: 64,
+		Source:   netip.MustParseAddr("2001:db8:a::1"),
+		Measures: map[netip.Addr]*model.FlowletMeasure{},
+		Flows:    map[model.FlowletEnds]*model.FlowletFlow{},
+		Groups: []model.FlowletGroup{{Destinations: []netip.Prefix{
+			netip.MustParsePrefix("2001:db8:b::/48")}}}}
+	for _, sid := range []string{"fcbb:bb00:1::", "fcbb:bb00:2::"} {
+		path := model.FlowletPath{SID: netip.MustParseAddr(sid), MTU: 1 << 16}
+		host.Groups[0].Paths = append(host.Groups[0].Paths, path)
+		host.Measures[path.SID] = &model.FlowletMeasure{}
+	}
+	now, sequence := uint64(time.Hour), uint32(0)
+	var first netip.Addr
+	for i := range 3 << 30 / octets {
+		binary.BigEndian.PutUint32(segment[deadPathTCP+4:], sequence)
+		sent := host.Send(segment, 0, now)
+		sequence += octets
+		if i == 0 {
+			first = sent.Path
+		}
+		if now += uint64(round); i%2 == 0 { // one segment is always under way
+			continue
+		}
+		binary.BigEndian.PutUint32(acknowledgement[deadPathTCP+8:], sequence-octets)
+		host.Heard(acknowledgement, now)
+		if measure := host.Measures[first]; sent.Path != first || measure.Left > 0 ||
+			measure.Octets > 4*octets {
+			t.Fatalf("octet %d is sent to %s, and the first to %s, which has %+v", sequence,
+				sent.Path, first, measure)
 		}
 	}
 }

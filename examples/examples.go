@@ -85,6 +85,12 @@ var Protect []byte
 //go:embed copies.yaml
 var Copies []byte
 
+// Together is a lab of two racks of four servers with two paths to each, of which one is congested
+// while others send.
+//
+//go:embed together.yaml
+var Together []byte
+
 // Sites is a lab of two sites with an edge, four servers and two links each.
 //
 //go:embed sites.yaml

@@ -21,6 +21,21 @@ func TestReportOfFabric(t *testing.T) {
 		"| 0.6 | hunting alone | 200.0 | 1.5 | 1000.0 | 10 | 0 |", "![means](means.svg)")
 }
 
+func TestReportOfFabricInLab(t *testing.T) {
+	var all []found
+	for i, s := range labSchemes {
+		all = append(all, found{Scheme: s.name, Load: 0.5, MeanMs: 400 / float64(i+1),
+			P99Ms: 2000 / float64(i+1), Requests: 10, Fails: uint64(i)})
+	}
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error {
+		reportFabricInLab(r, all)
+		return nil
+	})
+	experimenttest.Has(t, text, "| load 0.5: both against the better of the two alone | - | "+
+		"-25 % in mean, -25 % in p99 | mean 100 and 133 ms, p99 500 and 667 ms |",
+		"| 0.5 | path control alone | 133.3 | 666.7 | 10 | 2 |")
+}
+
 // At the load where paths end the one and servers the other, both together go on.
 func TestFabric(t *testing.T) {
 	times := map[string]found{}

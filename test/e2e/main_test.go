@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,7 +90,7 @@ func runAgent(ctx context.Context, args []string) error {
 
 // runController runs a controller by its file.
 func runController(ctx context.Context, args []string) error {
-	text, err := os.ReadFile(args[0])
+	text, err := os.ReadFile(args[len(args)-1]) // behind -f, or alone
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func runEmulate(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	c.Addresses = []string{*listen}
+	c.Addresses = strings.Split(*listen, ",")
 	server, err := webserver.Listen(c)
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func runLoad(ctx context.Context, args []string) error {
 	flags.DurationVar(&c.WarmUp, "warm-up", 0, "")
 	flags.DurationVar(&c.Duration, "duration", time.Second, "")
 	closed := loadgen.DownloadConfig{URL: args[0]}
-	flags.Bool("each", false, "")
+	each := flags.Bool("each", false, "")
 	flags.IntVar(&closed.Workers, "workers", 0, "")
 	flags.DurationVar(&closed.Timeout, "deadline", 0, "")
 	sources := flags.String("sources", "", "")
@@ -153,11 +154,15 @@ func runLoad(ctx context.Context, args []string) error {
 		closed.Duration, closed.Sources = c.Duration, c.Sources
 		return runDownload(ctx, closed)
 	}
+	lines := json.NewEncoder(os.Stdout)
+	if *each {
+		c.Each = func(r loadgen.Response) { lines.Encode(loadgen.Line{Response: &r}) }
+	}
 	result, err := loadgen.Run(ctx, c)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(loadgen.Line{Open: result})
+	return lines.Encode(loadgen.Line{Open: result})
 }
 
 func runDownload(ctx context.Context, c loadgen.DownloadConfig) error {

@@ -157,6 +157,8 @@ func TestTogetherHeaders(t *testing.T) {
 		taps       []edgeTap
 		copied     bool
 	}{
+		{"together-a-lab", examples.Together, "[2001:db8:80::80]:80", 8,
+			[]edgeTap{{"edge", "left", "edge"}, {"edge", "right", "edge"}}, false},
 		{"together-b", examples.Sites, "[2001:db8:80::80]:7", 8,
 			[]edgeTap{{"edge1", "in1", "edge"}, {"edge2", "in2", "edge"}}, false},
 		{"together-c", examples.Copies, "[2001:db8:80::80]:80", 2,
@@ -166,9 +168,9 @@ func TestTogetherHeaders(t *testing.T) {
 			needsRoot(t)
 			_, body, _ := strings.Cut(string(x.lab), "\nname: ")
 			_, body, _ = strings.Cut(body, "\n")
-			// Each packet is to arrive, and once on each path.
-			w := upText(t, x.experiment+".yaml", "name: NAME\n"+
-				strings.ReplaceAll(body, "loss: 1%", "loss: 0%"))
+			// Each packet is to arrive, and once on each path, and at the test's own servers.
+			w := upText(t, x.experiment+".yaml", "name: NAME\n"+strings.NewReplacer("loss: 1%",
+				"loss: 0%", "[2001:db8:80::80]:80", "[2001:db8:80::80]:81").Replace(body))
 			for i := range x.servers {
 				serveWords(t, w.lab, server(i+1), x.service, nil)
 			}

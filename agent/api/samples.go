@@ -6,7 +6,8 @@ import (
 )
 
 // Streams of samples take a tenth of the event loop's time at most, and none takes a sample that is
-// older than samplesLife because of others, unless the agent needs longer than that for ten.
+// older than samplesLife because of others, unless the event loop works longer than that for ten.
+// What a look waits, for the loop or for a processor, does not count: other work is done meanwhile.
 const (
 	samplesLife  = minInterval / 2
 	samplesShare = 10
@@ -34,10 +35,10 @@ func (s *samples) take(ctx context.Context) (Sample, error) {
 	case <-ctx.Done():
 		return Sample{}, ctx.Err()
 	}
-	began := time.Now()
-	if began.Before(s.until) {
+	if time.Now().Before(s.until) {
 		return s.last, nil
 	}
+	ctx, loop := metered(ctx)
 	counters, err := s.agent.Counters(ctx)
 	if err != nil {
 		return Sample{}, err
@@ -48,6 +49,6 @@ func (s *samples) take(ctx context.Context) (Sample, error) {
 	}
 	now := time.Now()
 	s.last = Sample{Time: now, Counters: notNull(counters), Services: notNull(services)}
-	s.until = now.Add(max(samplesLife, (samplesShare-1)*now.Sub(began)))
+	s.until = now.Add(max(samplesLife, (samplesShare-1)*time.Duration(loop.spent.Load())))
 	return s.last, nil
 }

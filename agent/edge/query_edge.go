@@ -51,7 +51,8 @@ func (e *Room) view(s *Service, of sources) (api.Service, error) {
 			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
 			HoldSeconds:   s.ReturnHold.Seconds(),
 			Encapsulation: e.Node.Edge.Encapsulation, Buckets: s.Buckets,
-			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
+			Check: s.Check.String(), Panic: s.effect.Panic,
+			Backends: make([]api.Backend, 0, len(s.Backends)),
 		},
 	}
 	if err != nil {

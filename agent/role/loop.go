@@ -2,6 +2,7 @@ package role
 
 import (
 	"context"
+	"time"
 
 	"sextant/agent/api"
 )
@@ -37,7 +38,9 @@ func (l *Loop) give(ctx context.Context, to chan<- func(), f func()) (err error)
 	select {
 	case to <- func() {
 		if err = ctx.Err(); err == nil {
+			began := time.Now()
 			f()
+			api.SpendLoopTime(ctx, time.Since(began))
 		}
 		close(finished)
 	}:

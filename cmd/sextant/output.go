@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -112,8 +113,9 @@ func (t table) write(w io.Writer, wide bool) error {
 		return err
 	}
 	// tabwriter pads the last column of rows that are not the longest.
+	out := bufio.NewWriter(w) // a long table is not one write for each row
 	for line := range strings.Lines(text.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
 	}
-	return nil
+	return out.Flush()
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Regenerates the eBPF objects in a copy of the tree and compares them with the committed ones,
-# so that what is loaded into the kernel is what the C here says. --write puts them into the tree.
+# so that what is loaded into the kernel is what the C here says; so with the table of drop reasons.
+# --write puts them into the tree.
 # The order of types that clang only declares depends on how long the path of the tree is: so both
 # are made in a folder with a name of the same length.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+page=docs/reference/dataplane.md # its table of drop reasons
 copy=$(TMPDIR="" mktemp -d -t sextant-generate.XXXXXXXXXX)
 trap 'rm -rf "$copy"' EXIT
 
@@ -20,10 +22,11 @@ generated "$copy/datapath" | xargs -r rm
 (cd "$copy" && go generate ./datapath/...)
 
 if [ "${1:-}" = --write ]; then
-	(cd "$copy" && generated datapath | tar -c -T -) | tar -x
+	(cd "$copy" && { generated datapath; echo "$page"; } | tar -c -T -) | tar -x
 	exit
 fi
-if ! diff -rq datapath "$copy/datapath" | sed "s|$copy|regenerated|g" >&2; then
+if ! { diff -rq datapath "$copy/datapath" && diff -q "$page" "$copy/$page"; } |
+	sed "s|$copy|regenerated|g" >&2; then
 	echo "check-generate: the committed objects are not what $(clang-19 --version | head -n 1) makes of bpf/;" \
 		'run make generate and commit the result' >&2
 	exit 1

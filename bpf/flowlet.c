@@ -326,16 +326,6 @@ static __always_inline struct flowlet_flow *flow_of(const struct flowlet_key *ke
 	return bpf_map_lookup_elem(&flowlet_flows, key);
 }
 
-/* Where a segment ends: SYN and FIN take a number each. */
-static __always_inline __u32 segment_end(const struct flowlet_packet *p)
-{
-	__u32 payload = p->length + ETH_HLEN - p->payload;
-
-	if (p->payload > p->length + ETH_HLEN)
-		payload = 0;
-	return p->sequence + payload + !!(p->flags & FLOWLET_SYN) + !!(p->flags & FLOWLET_FIN);
-}
-
 /* The flow takes another path, or its first one. What it left on a broken path is sent again over
  * the new one, and acknowledged there. */
 static __always_inline void path_change(struct flowlet_flow *f, __u32 path, enum flowlet_reason why)
@@ -494,18 +484,6 @@ static __always_inline void round_trip_note(struct flowlet_flow *f, __u64 now)
 	off = took > m->round_trip ? took - m->round_trip : m->round_trip - took;
 	m->variation = m->variation - (m->variation >> 2) + (off >> 2);
 	m->round_trip = m->round_trip - (m->round_trip >> 3) + (took >> 3);
-}
-
-/* Notes what a segment of the other end brings. Returns whether it is new. */
-static __always_inline bool octets_received(struct flowlet_flow *f, const struct flowlet_packet *p)
-{
-	__u32 ends = segment_end(p);
-
-	if (!payload_carried(p) || (f->receives && (__s32)(ends - f->received) <= 0))
-		return false;
-	f->received = ends;
-	f->receives = 1;
-	return true;
 }
 
 /*

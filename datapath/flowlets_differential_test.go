@@ -123,8 +123,8 @@ func (w *flowletWorld) number(sid netip.Addr) uint32 {
 
 func (w *flowletWorld) layout(f *model.FlowletFlow) flowletFlow {
 	l := flowletFlow{Last: f.Last, TimedAt: f.TimedAt, NextAt: f.NextAt, Next: f.Next,
-		Heard: f.Heard, Timed: f.Timed, End: f.End,
-		Received: f.Received, Acknowledged: f.Acknowledged, KernelHash: f.KernelHash, Since: f.Since, Resent: f.Resent,
+		Heard: f.Heard, Timed: f.Timed, End: f.End, Received: f.Received,
+		Acknowledged: f.Acknowledged, KernelHash: f.KernelHash, Since: f.Since, Resent: f.Resent,
 		Path: w.number(f.Path), Former: w.number(f.Former)}
 	if f.TCP {
 		l.Tcp = 1

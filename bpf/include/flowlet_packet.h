@@ -130,3 +130,25 @@ static __always_inline bool payload_carried(const struct flowlet_packet *p)
 {
 	return p->length + ETH_HLEN > p->payload;
 }
+
+/* Where a segment ends: SYN and FIN take a number each. */
+static __always_inline __u32 segment_end(const struct flowlet_packet *p)
+{
+	__u32 payload = p->length + ETH_HLEN - p->payload;
+
+	if (p->payload > p->length + ETH_HLEN)
+		payload = 0;
+	return p->sequence + payload + !!(p->flags & FLOWLET_SYN) + !!(p->flags & FLOWLET_FIN);
+}
+
+/* Notes what a segment of the other end brings. Returns whether it is new. */
+static __always_inline bool octets_received(struct flowlet_flow *f, const struct flowlet_packet *p)
+{
+	__u32 ends = segment_end(p);
+
+	if (!payload_carried(p) || (f->receives && (__s32)(ends - f->received) <= 0))
+		return false;
+	f->received = ends;
+	f->receives = 1;
+	return true;
+}

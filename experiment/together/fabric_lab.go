@@ -122,7 +122,10 @@ func (l *fabricLab) fill(ctx context.Context) error {
 	to := &net.UDPAddr{IP: net.ParseIP("fd00:5e::f2"), Port: otherPort}
 	var sink, source *net.UDPConn
 	err := errors.Join(
-		l.Spaces["out2"].Do(func() (err error) { sink, err = net.ListenUDP("udp", to); return err }),
+		l.Spaces["out2"].Do(func() (err error) {
+			sink, err = net.ListenUDP("udp", to)
+			return err
+		}),
 		l.Spaces["other"].Do(func() (err error) {
 			source, err = net.DialUDP("udp", nil, to)
 			return err

@@ -49,6 +49,9 @@ func raw(w io.Writer) io.Writer {
 // visible shows what would drive a terminal, or turn round what stands before it, as Go writes it
 // in a string: \x1b. Line ends, tabs and what else is named pass.
 func visible(text string, allowed ...string) string {
+	if harmless(text) {
+		return text
+	}
 	var out strings.Builder
 	for len(text) > 0 {
 		if own := slices.IndexFunc(allowed,
@@ -73,6 +76,16 @@ func visible(text string, allowed ...string) string {
 	return out.String()
 }
 
+// harmless reports whether a text is of printable ASCII and line ends alone, as nearly all are.
+func harmless(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; (b < ' ' && b != '\n') || b > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 // drives reports whether a character is no picture but an order: ECMA-48 controls, and marks of
 // direction (Unicode UAX #9).
 func drives(r rune) bool {
@@ -81,6 +94,6 @@ func drives(r rune) bool {
 }
 
 // cell is a text in a table: it has one line and one column.
-func cell(text string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(visible(text))
-}
+func cell(text string) string { return oneLine.Replace(visible(text)) }
+
+var oneLine = strings.NewReplacer("\n", `\n`, "\t", `\t`)

@@ -7,6 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+: "${BPF2GO_CFLAGS:?is not set, and names the place of asm/types.h: run make check-generate}"
+
 page=docs/reference/dataplane.md # its table of drop reasons
 copy=$(TMPDIR="" mktemp -d -t sextant-generate.XXXXXXXXXX)
 trap 'rm -rf "$copy"' EXIT
@@ -27,8 +29,8 @@ if [ "${1:-}" = --write ]; then
 fi
 if ! { diff -rq datapath "$copy/datapath" && diff -q "$page" "$copy/$page"; } |
 	sed "s|$copy|regenerated|g" >&2; then
-	echo "check-generate: the committed objects are not what $(clang-19 --version | head -n 1) makes of bpf/;" \
-		'run make generate and commit the result' >&2
+	echo "check-generate: what is committed is not what $(clang-19 --version | head -n 1)" \
+		'makes of bpf/; run make generate and commit the result' >&2
 	exit 1
 fi
 echo "check-generate: $(generated datapath | wc -l) generated files are what bpf/ says"

@@ -101,10 +101,7 @@ func (c *table[N]) third(ends [2]int32, free [2]uint64, colors uint64) {
 			c.advance(side, edges)
 		}
 	}
-	for side := range s.walkers {
-		s.memory[side] = s.walkers[side]
-	}
-	s.walkers = direct
+	s.memory, s.walkers = s.walkers, direct
 }
 
 // advance lets the walks of a side, which have come so many edges, go two further.

@@ -51,7 +51,7 @@ func (c *Controller) flowOperations() []api.Operation {
 		{Method: "GET", Path: "/v1/reroutes", Summary: "The last decisions, with their reasons",
 			Needs: api.Read, Answer: api.OfType[api.List[Decision]](), Serve: c.getReroutes,
 			Query: []api.Parameter{onlyMoved,
-				{Name: "limit", Kind: "integer", What: "decisions at most"}}},
+				{Name: "limit", Kind: api.Integer(1, journalMemory), What: "decisions at most"}}},
 		{Method: "POST", Path: "/v1/reports", Summary: "Take reports, and decide on them",
 			Needs: api.Operate, Body: api.OfType[api.List[Report]](),
 			Answer: api.OfType[api.List[Decision]](), Serve: c.postReports},

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -33,6 +35,19 @@ type Operation struct {
 
 // Parameter is one of a query: its name, its type in JSON schemas, and what it is for.
 type Parameter struct{ Name, Kind, What string }
+
+// Integer is the kind of a parameter that is an integer between two.
+func Integer(least, most int) string { return fmt.Sprintf("integer %d %d", least, most) }
+
+// schema is that of a parameter.
+func (p Parameter) schema() object {
+	var kind string
+	var least, most int64
+	if n, _ := fmt.Sscan(p.Kind, &kind, &least, &most); n == 3 {
+		return object{"type": kind, "minimum": least, "maximum": most}
+	}
+	return object{"type": p.Kind}
+}
 
 // OfType is a type for Body and Answer of an Operation.
 func OfType[T any]() reflect.Type { return reflect.TypeFor[T]() }
@@ -72,6 +87,15 @@ var (
 	afterEvent = Parameter{"after", "string", "the number or id of the last event that is known; " +
 		"0: tell all that is remembered; by default events from now on"}
 	fileName = Parameter{"file", "string", "name of the file, for errors"}
+	someRows = Parameter{"limit", Integer(1, dumpMax), "entries at most"}
+	onePage  = Parameter{"limit", Integer(1, servicesPage), "a page of so many names, in their " +
+		"order; 1000 at most, and with continue by default"}
+	toConfirm = Parameter{"confirmSeconds", Integer(minConfirm, maxConfirm),
+		"undo it after this time unless it is confirmed"}
+	ofHistory = Parameter{"number", Integer(1, math.MaxInt32),
+		"of the history; the previous one by default"}
+	interval = Parameter{"intervalMs", Integer(int(minInterval.Milliseconds()),
+		int(maxInterval.Milliseconds())), "time between two samples"}
 )
 
 // endpoints are all paths of the API.
@@ -81,8 +105,7 @@ func endpoints(h handler) []Operation {
 
 // ofServices are the parameters of a list of services.
 var ofServices = []Parameter{{"name", "string", "that service alone"}, byRole,
-	{"limit", "integer", "a page of so many names, in their order; 1000 at most, and with " +
-		"continue by default"},
+	onePage,
 	{"continue", "string", "what the page before says: the next one"}}
 
 // answers are the paths whose answers are values of JSON.
@@ -122,7 +145,7 @@ func answers(h handler) []Operation {
 		{"GET", "/v1/maps", "Tables in the kernel", Read, nil, nil, of[List[Map]](), "",
 			h.maps, nil},
 		{"GET", "/v1/maps/{name}", "Entries of a table", Read,
-			[]Parameter{byRole, {"limit", "integer", "entries at most"}}, nil, of[List[MapEntry]](),
+			[]Parameter{byRole, someRows}, nil, of[List[MapEntry]](),
 			"", h.dumpMap, nil},
 		{"GET", "/v1/counters", "Packets by outcome and reason", Read, nil, nil,
 			of[List[Counters]](), "", h.counters, nil},
@@ -171,17 +194,14 @@ func answers(h handler) []Operation {
 		{"POST", "/v1/diff", "What applying a node file would change", Read, []Parameter{fileName},
 			of[config.Node](), of[Changes](), "", h.diff, nil},
 		{"POST", "/v1/apply", "Make a node file the running configuration", Admin,
-			[]Parameter{fileName, dryRun, breaking1, {"confirmSeconds", "integer",
-				"undo it after this time unless it is confirmed"}}, of[config.Node](),
+			[]Parameter{fileName, dryRun, breaking1, toConfirm}, of[config.Node](),
 			of[Changes](), "", h.apply, nil},
 		{"POST", "/v1/confirm", "Keep what was applied with confirmSeconds", Admin, nil, nil,
 			of[struct{}](), "", h.confirm, nil},
 		{"GET", "/v1/history", "Configurations that ran", Read, nil, nil, of[List[Applied]](), "",
 			h.history, nil},
 		{"POST", "/v1/rollback", "Run an earlier configuration again", Admin,
-			[]Parameter{{"number", "integer", "of the history; the previous one by default"},
-				dryRun,
-				breaking1}, nil, of[Changes](), "", h.rollback,
+			[]Parameter{ofHistory, dryRun, breaking1}, nil, of[Changes](), "", h.rollback,
 			nil},
 	}
 }
@@ -211,7 +231,7 @@ func streams(h handler) []Operation {
 		{"GET", "/v1/config", "The running configuration", Read, nil, nil, nil, "application/yaml",
 			nil, h.config},
 		{"GET", "/v1/monitor", "Counters, services and events as they change", Read,
-			[]Parameter{{"intervalMs", "integer", "time between two samples"}, afterEvent}, nil,
+			[]Parameter{interval, afterEvent}, nil,
 			of[Sample](),
 			"application/jsonl", nil, h.monitor},
 		{"GET", "/v1/events", "What happens to services, backends, policies and paths", Read,

@@ -332,14 +332,12 @@ func intervalOf(text string) (time.Duration, error) {
 	if text == "" {
 		return defaultInterval, nil
 	}
-	ms, err := strconv.Atoi(text)
-	if interval := time.Duration(ms) * time.Millisecond; err == nil && interval >= minInterval &&
-		interval <= maxInterval {
-		return interval, nil
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && ms >= minInterval.Milliseconds() && ms <= maxInterval.Milliseconds() {
+		return time.Duration(ms) * time.Millisecond, nil
 	}
 	return 0, invalid(fmt.Sprintf("intervalMs %q is out of range; write %d to %d", text,
-		minInterval.Milliseconds(),
-		maxInterval.Milliseconds()))
+		minInterval.Milliseconds(), maxInterval.Milliseconds()))
 }
 
 // methods are those that paths are served by.

@@ -38,10 +38,10 @@ type Historian interface {
 	Confirm(context.Context) error
 }
 
-// Bounds of the time for a confirmation.
+// Bounds of the time for a confirmation, in seconds.
 const (
-	minConfirm = time.Second
-	maxConfirm = 24 * time.Hour
+	minConfirm = 1
+	maxConfirm = 24 * 60 * 60
 )
 
 func confirmOf(r *http.Request) (time.Duration, error) {
@@ -49,13 +49,12 @@ func confirmOf(r *http.Request) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	seconds, err := strconv.Atoi(text)
-	if within := time.Duration(seconds) * time.Second; err == nil && within >= minConfirm &&
-		within <= maxConfirm {
-		return within, nil
+	n, err := strconv.Atoi(text)
+	if err != nil || n < minConfirm || n > maxConfirm {
+		return 0, invalid(fmt.Sprintf("confirmSeconds %q is out of range; write %d to %d", text,
+			minConfirm, maxConfirm))
 	}
-	return 0, invalid(fmt.Sprintf("confirmSeconds %q is out of range; write %d to %d", text,
-		int(minConfirm.Seconds()), int(maxConfirm.Seconds())))
+	return time.Duration(n) * time.Second, nil
 }
 
 func (h handler) history(r *http.Request) (any, error) {

@@ -24,30 +24,39 @@ func fabrics(b *testing.B) map[string]*topology.Graph {
 	return map[string]*topology.Graph{"spine-leaf-256": leaves, "fat-tree-245": tree}
 }
 
-// BenchmarkReports is a report of a packet over the whole network: its queues are noted, and, in
-// one of 50, a decision is made.
+// BenchmarkReports is a report of a packet over the whole network. Queues are noted, and in one of
+// 50 reports a flow paused; or each report asks for a decision; or each is of a flow that nothing
+// was heard of lately, too.
 func BenchmarkReports(b *testing.B) {
+	kinds := []struct {
+		name  string
+		flows int
+		every int // how many reports ask for one decision
+	}{{"folded", 500, 50}, {"decided", 500, 1}, {"new-flows", 10000, 1}}
 	for name, g := range fabrics(b) {
 		for _, policy := range []Policy{Smoothie, Sextant} {
-			b.Run(name+"/"+policy.String(), func(b *testing.B) {
-				d, err := NewDecider(g.All(), Defaults(policy), 1)
-				if err != nil {
-					b.Fatal(err)
-				}
-				reports := someReports(d)
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					r := &reports[i%len(reports)]
-					r.At, r.Pause = time.Duration(i)*time.Microsecond, i%50 == 0
-					d.Report(r)
-				}
-			})
+			for _, kind := range kinds {
+				b.Run(name+"/"+policy.String()+"/"+kind.name, func(b *testing.B) {
+					d, err := NewDecider(g.All(), Defaults(policy), 1)
+					if err != nil {
+						b.Fatal(err)
+					}
+					reports := someReports(d, kind.flows)
+					b.ReportAllocs()
+					for i := 0; b.Loop(); i++ {
+						r := &reports[i%len(reports)]
+						r.At, r.Pause = time.Duration(i)*time.Microsecond, i%kind.every == 0
+						d.Report(r)
+					}
+				})
+			}
 		}
 	}
 }
 
-// someReports are reports of packets that went random ways between random leaves.
-func someReports(d *Decider) []Report {
+// someReports are reports of packets that went random ways between random leaves, each of another
+// flow, with queues that ask for no decision.
+func someReports(d *Decider, flows int) []Report {
 	random, pcg := rand.New(rand.NewPCG(1, 1)), rand.NewPCG(2, 2)
 	var leaves []topology.Node
 	for v := range topology.Node(d.graph.Nodes()) {
@@ -55,7 +64,7 @@ func someReports(d *Decider) []Report {
 			leaves = append(leaves, v)
 		}
 	}
-	reports := make([]Report, 10000)
+	reports := make([]Report, flows)
 	for i := range reports {
 		r := &reports[i]
 		for r.From == r.To {
@@ -64,7 +73,7 @@ func someReports(d *Decider) []Report {
 		r.Flow = tuple(i)
 		r.Path, _ = d.paths.Draw(nil, r.From, r.To, pcg)
 		for _, e := range r.Path {
-			r.Queues = append(r.Queues, Queue{e, random.Float64()})
+			r.Queues = append(r.Queues, Queue{e, 0.2 * random.Float64()})
 		}
 	}
 	return reports
@@ -78,7 +87,7 @@ func BenchmarkChoice(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			reports := someReports(d)
+			reports := someReports(d, 10000)
 			for i := range reports { // all destinations have been asked for
 				d.Report(&reports[i])
 			}
@@ -105,7 +114,7 @@ func BenchmarkMemory(b *testing.B) {
 			d.paths.to(v)
 		}
 		links := heap()
-		reports := someReports(d)
+		reports := someReports(d, 10000)
 		held := heap()
 		const flows = 200000
 		for i := range flows {

@@ -13,7 +13,7 @@ const title = "Sextant controller"
 func (c *Controller) operations(metrics http.HandlerFunc) []api.Operation {
 	return slices.Concat(c.flowOperations(), c.pathOperations(), []api.Operation{
 		{Method: "GET", Path: "/v1/events", Needs: api.Read, Query: []api.Parameter{onlyMoved, {
-			Name: "after", Kind: "string",
+			Name: "after",
 			What: "the number or id of the last decision that is known; 0: tell all that is " +
 				"remembered; by default decisions from now on"}},
 			Summary: "Decisions as they are made", Answer: api.OfType[Decision](),
@@ -23,13 +23,12 @@ func (c *Controller) operations(metrics http.HandlerFunc) []api.Operation {
 	})
 }
 
-var onlyMoved = api.Parameter{Name: "moved", Kind: "string",
-	What: "1: decisions that moved a flow alone"}
+var onlyMoved = api.Parameter{Name: "moved", What: "1: decisions that moved a flow alone"}
 
 // flowOperations are about flows, their decisions and links.
 func (c *Controller) flowOperations() []api.Operation {
 	end := func(name, what string) api.Parameter {
-		return api.Parameter{Name: name, Kind: "string", What: what}
+		return api.Parameter{Name: name, What: what}
 	}
 	return []api.Operation{
 		{Method: "GET", Path: "/v1/caller", Summary: "Who asks, and what it may do",
@@ -51,7 +50,8 @@ func (c *Controller) flowOperations() []api.Operation {
 		{Method: "GET", Path: "/v1/reroutes", Summary: "The last decisions, with their reasons",
 			Needs: api.Read, Answer: api.OfType[api.List[Decision]](), Serve: c.getReroutes,
 			Query: []api.Parameter{onlyMoved,
-				{Name: "limit", Kind: api.Integer(1, journalMemory), What: "decisions at most"}}},
+				{Name: "limit", Kind: api.Kind{Least: 1, Most: journalMemory},
+					What: "decisions at most"}}},
 		{Method: "POST", Path: "/v1/reports", Summary: "Take reports, and decide on them",
 			Needs: api.Operate, Body: api.OfType[api.List[Report]](),
 			Answer: api.OfType[api.List[Decision]](), Serve: c.postReports},

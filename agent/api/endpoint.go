@@ -1,8 +1,6 @@
 package api
 
 import (
-	"fmt"
-	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -33,20 +31,25 @@ type Operation struct {
 	Stream       http.HandlerFunc // in place of Serve
 }
 
-// Parameter is one of a query: its name, its type in JSON schemas, and what it is for.
-type Parameter struct{ Name, Kind, What string }
+// Parameter is one of a query: its name, what it may be, and what it is for.
+type Parameter struct {
+	Name string
+	Kind Kind
+	What string
+}
 
-// Integer is the kind of a parameter that is an integer between two.
-func Integer(least, most int) string { return fmt.Sprintf("integer %d %d", least, most) }
+// Kind is what a parameter may be: an integer between two, or, the zero value, any text.
+type Kind struct{ Least, Most int }
 
-// schema is that of a parameter.
-func (p Parameter) schema() object {
-	var kind string
-	var least, most int64
-	if n, _ := fmt.Sscan(p.Kind, &kind, &least, &most); n == 3 {
-		return object{"type": kind, "minimum": least, "maximum": most}
+// Text is the kind of parameters that are no integers.
+var Text Kind
+
+// schema is that of a kind in JSON schemas.
+func (k Kind) schema() object {
+	if k == Text {
+		return object{"type": "string"}
 	}
-	return object{"type": p.Kind}
+	return object{"type": "integer", "minimum": k.Least, "maximum": k.Most}
 }
 
 // OfType is a type for Body and Answer of an Operation.
@@ -80,22 +83,22 @@ func Serve(documented, title string, operations []Operation) *http.ServeMux {
 }
 
 var (
-	byRole    = Parameter{"role", "string", "edge, host, or another role of the node"}
-	dryRun    = Parameter{"dryRun", "string", "1: check, and change nothing"}
-	breaking1 = Parameter{breakFlag, "string", "1: go on although connections end"}
+	byRole    = Parameter{"role", Text, "edge, host, or another role of the node"}
+	dryRun    = Parameter{"dryRun", Text, "1: check, and change nothing"}
+	breaking1 = Parameter{breakFlag, Text, "1: go on although connections end"}
 	// also as the header Last-Event-ID
-	afterEvent = Parameter{"after", "string", "the number or id of the last event that is known; " +
+	afterEvent = Parameter{"after", Text, "the number or id of the last event that is known; " +
 		"0: tell all that is remembered; by default events from now on"}
-	fileName = Parameter{"file", "string", "name of the file, for errors"}
-	someRows = Parameter{"limit", Integer(1, dumpMax), "entries at most"}
-	onePage  = Parameter{"limit", Integer(1, servicesPage), "a page of so many names, in their " +
+	fileName = Parameter{"file", Text, "name of the file, for errors"}
+	someRows = Parameter{"limit", Kind{1, dumpMax}, "entries at most"}
+	onePage  = Parameter{"limit", Kind{1, servicesPage}, "a page of so many names, in their " +
 		"order; 1000 at most, and with continue by default"}
-	toConfirm = Parameter{"confirmSeconds", Integer(minConfirm, maxConfirm),
+	toConfirm = Parameter{"confirmSeconds", Kind{minConfirm, maxConfirm},
 		"undo it after this time unless it is confirmed"}
-	ofHistory = Parameter{"number", Integer(1, math.MaxInt32),
+	ofHistory = Parameter{"number", Kind{1, maxNumber},
 		"of the history; the previous one by default"}
-	interval = Parameter{"intervalMs", Integer(int(minInterval.Milliseconds()),
-		int(maxInterval.Milliseconds())), "time between two samples"}
+	interval = Parameter{"intervalMs", Kind{int(minInterval.Milliseconds()),
+		int(maxInterval.Milliseconds())}, "time between two samples"}
 )
 
 // endpoints are all paths of the API.
@@ -104,9 +107,9 @@ func endpoints(h handler) []Operation {
 }
 
 // ofServices are the parameters of a list of services.
-var ofServices = []Parameter{{"name", "string", "that service alone"}, byRole,
+var ofServices = []Parameter{{"name", Text, "that service alone"}, byRole,
 	onePage,
-	{"continue", "string", "what the page before says: the next one"}}
+	{"continue", Text, "what the page before says: the next one"}}
 
 // answers are the paths whose answers are values of JSON.
 func answers(h handler) []Operation {
@@ -123,7 +126,7 @@ func answers(h handler) []Operation {
 		{"DELETE", "/v1/services/{name}", "Delete a service", Admin, []Parameter{byRole}, nil,
 			of[Changes](), "", h.deleteService, nil},
 		{"GET", "/v1/backends", "Backends with their counters", Read,
-			[]Parameter{{"service", "string", "those of that service alone"}}, nil,
+			[]Parameter{{"service", Text, "those of that service alone"}}, nil,
 			of[List[Backend]](), "", h.backends, nil},
 		{"PUT", "/v1/services/{name}/backends/{backend}", "Create or change a backend", Operate,
 			[]Parameter{breaking1}, of[BackendSpec](), of[Changes](), "",
@@ -134,8 +137,8 @@ func answers(h handler) []Operation {
 			"Connections that a backend has, as its host says", Read, nil, nil,
 			of[BackendConnections](), "", h.connections, nil},
 		{"GET", "/v1/trace", "What an edge does with a flow", Read,
-			[]Parameter{{"source", "string", "ADDRESS:PORT"}, {"destination", "string",
-				"ADDRESS:PORT"}, {"protocol", "string", "tcp or udp"}}, nil, of[Trace](), "",
+			[]Parameter{{"source", Text, "ADDRESS:PORT"}, {"destination", Text,
+				"ADDRESS:PORT"}, {"protocol", Text, "tcp or udp"}}, nil, of[Trace](), "",
 			h.trace, nil},
 		{"POST", "/v1/explain", "What the data plane does with packets", Operate, nil,
 			of[Question](), of[List[Explanation]](), "",

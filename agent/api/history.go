@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -87,12 +88,15 @@ func (h handler) pastConfig(w http.ResponseWriter, r *http.Request) {
 	writeNode(w, r, node, err)
 }
 
+// maxNumber is of more configurations than a state directory has in its life.
+const maxNumber = math.MaxInt32
+
 func numberOf(text string) (int, error) {
 	if text == "" {
 		return 0, nil
 	}
 	number, err := strconv.Atoi(text)
-	if err != nil || number < 1 {
+	if err != nil || number < 1 || number > maxNumber {
 		return 0, invalid(fmt.Sprintf("%q is no number of a configuration; write one that "+
 			"/v1/history has", text))
 	}

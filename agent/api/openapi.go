@@ -63,7 +63,7 @@ func (d describing) operation(e Operation) object {
 	}
 	for _, p := range e.Query {
 		parameters = append(parameters, object{"name": p.Name, "in": "query",
-			"description": p.What, "schema": p.schema()})
+			"description": p.What, "schema": p.Kind.schema()})
 	}
 	content := object{e.mediaType(): object{}}
 	if e.Answer != nil {

@@ -43,7 +43,7 @@ export async function open() {
       await page.emulateMedia({ colorScheme })
       for (const width of [1280, 820, 390]) {
         await page.setViewportSize({ width, height: 850 })
-        if (width !== 820) await check(`${name}, ${colorScheme}, ${width}`)
+        await check(`${name}, ${colorScheme}, ${width}`)
         if (process.env.SHOTS) await page.screenshot({ fullPage: true,
           path: `${process.env.SHOTS}/${name}-${colorScheme}-${width}.png` })
       }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/datapath/packettest"
+	"sextant/linux"
 	"sextant/te/srpolicy"
 )
 
@@ -30,6 +32,8 @@ func TestOrder(t *testing.T) {
 	})
 	stop, done := make(chan struct{}), make(chan error)
 	go func() { done <- order.Run(stop) }()
+	end := sync.OnceValue(func() error { close(stop); return <-done })
+	defer end() // before the maps are closed, also of a test that fails
 	eventually(t, "the program knows of the process", func() bool {
 		var since uint64
 		return m.maps["order_alive"].Lookup(uint32(0), &since) == nil && since > 0
@@ -37,6 +41,10 @@ func TestOrder(t *testing.T) {
 
 	var receiver net.PacketConn
 	n.do("h2", func() (err error) {
+		// One queue: without it each CPU has its own, and packets overtake each other between them.
+		if err := linux.SetOffload("pe2", linux.GRO, true); err != nil {
+			return err
+		}
 		receiver, err = net.ListenPacket("udp", "[2001:db8:2::2]:4433")
 		return err
 	})
@@ -71,8 +79,7 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("received %v: number %d in place %d, want %d", got, number, i, want)
 		}
 	}
-	close(stop)
-	must(t, <-done)
+	must(t, end())
 	must(t, order.Close())
 	must(t, Unload(m.dir))
 }

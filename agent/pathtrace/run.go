@@ -139,7 +139,7 @@ func (t *tracer) discover(paths []Path) error {
 		for try := range tries {
 			var of, numbers []int
 			for i, path := range paths {
-				if arrived[i] || found[i].IsValid() || t.sharesFound(paths, found, i, hopLimit) {
+				if arrived[i] || found[i].IsValid() || t.asksForOther(paths, i, hopLimit) {
 					continue
 				}
 				number, err := t.send(path.Choices, hopLimit)
@@ -159,8 +159,15 @@ func (t *tracer) discover(paths []Path) error {
 				return err
 			}
 			for i, number := range numbers {
-				if p := t.sent[number]; p.came {
-					heard, found[of[i]] = true, p.answer.From
+				p := t.sent[number]
+				if !p.came {
+					continue
+				}
+				heard = true
+				for j := range paths {
+					if t.sameRouter(paths[of[i]], paths[j], hopLimit) {
+						found[j] = p.answer.From
+					}
 				}
 			}
 		}
@@ -187,18 +194,17 @@ func (t *tracer) discover(paths []Path) error {
 	return nil
 }
 
-// sharesFound takes for a path what is known of another that makes the same choices up to there.
-func (t *tracer) sharesFound(paths []Path, found []netip.Addr, i, hopLimit int) bool {
-	if hopLimit > len(t.Choices) {
-		return false
-	}
-	for j := range i {
-		if slices.Equal(paths[i].Choices[:hopLimit-1], paths[j].Choices[:hopLimit-1]) {
-			found[i] = found[j]
-			return true
-		}
-	}
-	return false
+// sameRouter says that two paths make the same choices up to the router that answers at this hop
+// limit.
+func (t *tracer) sameRouter(a, b Path, hopLimit int) bool {
+	made := min(hopLimit-1, len(t.Choices))
+	return slices.Equal(a.Choices[:made], b.Choices[:made])
+}
+
+// asksForOther says that an earlier path leads to the same router, and is the one that is asked.
+func (t *tracer) asksForOther(paths []Path, i, hopLimit int) bool {
+	return slices.ContainsFunc(paths[:i],
+		func(o Path) bool { return t.sameRouter(o, paths[i], hopLimit) })
 }
 
 const hopLimitOfHosts = 64
@@ -268,9 +274,23 @@ func (t *tracer) locate(r Result) (int, error) {
 		}
 		for i := range hops {
 			hops[i] = t.counted(numbers[i], false)
+			t.learn(r.Paths, path, i, numbers[i][round-1])
 		}
 		if at := Onset(hops); round == onsetMost || round >= onsetLeast && at >= 0 {
 			return at, nil
+		}
+	}
+}
+
+// learn names a router whose answers were all lost until this one.
+func (t *tracer) learn(paths []Path, path Path, hop, number int) {
+	p := t.sent[number]
+	if !p.came {
+		return
+	}
+	for _, o := range paths {
+		if hop < len(o.Hops) && !o.Hops[hop].IsValid() && t.sameRouter(path, o, hop+1) {
+			o.Hops[hop] = p.answer.From
 		}
 	}
 }

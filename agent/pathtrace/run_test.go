@@ -142,3 +142,28 @@ func TestRun(t *testing.T) {
 		})
 	}
 }
+
+// However often the answers of a router behind a lossy link get lost, it is named in the end, on all
+// paths that cross it.
+func TestRunNamesRoutersBehindLoss(t *testing.T) {
+	codec, err := cflb.New(cflb.Defaults(cflb.SourcePort, 2, [cflb.KeyLength]byte{3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(100) {
+		w := &tree{codec: codec, dst: netip.MustParseAddr("198.51.100.1"), lossy: "2b", share: 0.5,
+			random: rand.New(rand.NewPCG(seed, 2)), now: time.Unix(1e9, 0),
+			answered: map[string]time.Time{}}
+		got, err := Run(w, Plan{Codec: codec, Src: netip.MustParseAddr("203.0.113.9"), Dst: w.dst,
+			Port: 80, Choices: []int{2, 2}},
+			Options{Probes: 30, Routers: 30, Wait: time.Second, Pace: 1100 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range got.Paths[2:] {
+			if got := path.Hops[1]; got != routerAddress("2b") {
+				t.Errorf("seed %d, path %v: the second router is %v", seed, path.Choices, got)
+			}
+		}
+	}
+}

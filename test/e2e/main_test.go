@@ -169,8 +169,8 @@ func runDownload(ctx context.Context, c loadgen.DownloadConfig) error {
 	lines := json.NewEncoder(os.Stdout)
 	c.Each = func(f loadgen.Fetch) { lines.Encode(loadgen.Line{Fetch: &f}) }
 	result, err := loadgen.Download(ctx, c)
-	if err != nil {
+	if result == nil {
 		return err
 	}
-	return lines.Encode(loadgen.Line{Result: result})
+	return lines.Encode(loadgen.Line{Result: result}) // also of a load that was ended
 }

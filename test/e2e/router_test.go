@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,30 +90,75 @@ func serversOf(hops []api.RouteHop) (list []int) {
 	return list
 }
 
-// download runs downloads of a second or two, calls change in their midst, and returns what came of
-// them.
+// downloaders is how many downloads run at a time, and downloadPatience how long one may take.
+const (
+	downloaders      = 48
+	downloadPatience = 10 * time.Second
+)
+
+// ended is a line of a load, and when it was read.
+type ended struct {
+	loadgen.Line
+	at time.Time
+}
+
+// download runs downloads of a second or two, calls change in their midst, lets those that are open
+// after it come to their end, and returns what came of all.
 func (r *routed) download(change func()) *loadgen.DownloadResult {
 	r.t.Helper()
-	var out, problems bytes.Buffer
-	cmd := exec.Command(os.Args[0], "loadgen", routedURL, "--workers", "48", "--sources",
-		"2001:db8:c::/112", "--duration", "6s",
-		"--deadline", "10s")
-	cmd.Stdout, cmd.Stderr = &out, &problems
+	var problems bytes.Buffer
+	cmd := exec.Command(os.Args[0], "loadgen", routedURL, "--workers", fmt.Sprint(downloaders),
+		"--sources", "2001:db8:c::/112", "--duration", "1h",
+		"--deadline", downloadPatience.String())
+	cmd.Stderr = &problems
+	out, err := cmd.StdoutPipe()
+	must(r.t, err)
 	inside(r.t, r.lab, "client", cmd.Start)
-	time.Sleep(2 * time.Second)
+	defer cmd.Process.Kill()
+	lines := make(chan ended, 1<<16)
+	go func() {
+		defer close(lines)
+		for decoder := json.NewDecoder(out); ; {
+			var line loadgen.Line
+			if decoder.Decode(&line) != nil {
+				return
+			}
+			lines <- ended{line, time.Now()}
+		}
+	}()
+	for range downloaders {
+		<-lines
+	}
 	change()
-	if err := cmd.Wait(); err != nil {
+	awaitOpenDownloads(lines)
+	must(r.t, cmd.Process.Signal(syscall.SIGTERM))
+	var result *loadgen.DownloadResult
+	for line := range lines {
+		result = line.Result
+	}
+	if err := cmd.Wait(); err != nil || result == nil {
 		r.t.Fatalf("load: %v\n%s", err, &problems)
 	}
-	var result *loadgen.DownloadResult
-	for lines := json.NewDecoder(&out); lines.More(); {
-		var line loadgen.Line
-		must(r.t, lines.Decode(&line))
-		if line.Result != nil {
-			result = line.Result
+	return result
+}
+
+// awaitOpenDownloads waits until the downloads that are open now have come to their end.
+func awaitOpenDownloads(lines <-chan ended) {
+	now, tooLate := time.Now(), time.After(2*downloadPatience)
+	for open := downloaders; open > 0; {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return
+			}
+			took := time.Duration(line.Fetch.Ms * float64(time.Millisecond))
+			if line.at.After(now) && line.at.Add(-took).Before(now) {
+				open--
+			}
+		case <-tooLate: // a line that was read late can make a download seem a new one
+			return
 		}
 	}
-	return result
 }
 
 // strays counts packets that the servers sent back.

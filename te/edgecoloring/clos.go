@@ -7,7 +7,8 @@ import "fmt"
 // which group a has one link to aggregation switch a of every pod. A network of leaves and spines
 // is one pod without core. It serves one goroutine.
 type Clos struct {
-	pods         []int     // of each leaf
+	leaves       int
+	pods         []int32   // by a leaf's row in the coloring: of all as sources, then of all
 	aggregations *Coloring // flows between leaves, the color is the aggregation switch
 	// for each aggregation switch, flows between pods, the color is the core switch
 	cores  []*Coloring
@@ -55,7 +56,11 @@ func NewClos(pods []int, aggregations, cores int) (*Clos, error) {
 	if err := check(len(pods), len(pods), aggregations); err != nil {
 		return nil, fmt.Errorf("aggregation switches: %w", err)
 	}
-	t := &Clos{pods: pods, cores: make([]*Coloring, aggregations)}
+	t := &Clos{leaves: len(pods), cores: make([]*Coloring, aggregations)}
+	t.pods = make([]int32, 1+2*len(pods))
+	for leaf, pod := range pods {
+		t.pods[1+leaf], t.pods[1+len(pods)+leaf] = int32(pod), int32(pod)
+	}
 	t.aggregations = newOf(&t.flows, byLeaf, len(pods), len(pods), aggregations)
 	if cores == 0 {
 		return t, nil
@@ -76,7 +81,7 @@ type Ends struct{ Src, Dst int }
 // given twice meanwhile. An error changes nothing.
 func (t *Clos) Add(flows ...Ends) ([]Flow, error) {
 	for _, ends := range flows {
-		if n := len(t.pods); ends.Src < 0 || ends.Src >= n || ends.Dst < 0 || ends.Dst >= n {
+		if n := t.leaves; ends.Src < 0 || ends.Src >= n || ends.Dst < 0 || ends.Dst >= n {
 			return nil, fmt.Errorf("flow from leaf %d to %d: the leaves are 0 to %d", ends.Src,
 				ends.Dst, n-1)
 		}
@@ -142,11 +147,11 @@ func (t *Clos) enter(f Flow) {
 
 // pod is where a flow's leaf of a side is. A leaf has a place in each layer of the coloring.
 func (t *Clos) pod(it *record, side int) int {
-	leaf := int(it.ends[byLeaf][side])
-	if leaf >= len(t.pods) {
-		leaf %= len(t.pods)
+	row := int(it.ends[byLeaf][side])
+	if row >= len(t.pods) {
+		row = 1 + (row-1)%(2*t.leaves)
 	}
-	return t.pods[leaf]
+	return int(t.pods[row])
 }
 
 func (t *Clos) leave(f Flow, it *record) {

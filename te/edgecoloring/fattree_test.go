@@ -1,6 +1,7 @@
 package edgecoloring
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -235,6 +236,8 @@ func BenchmarkPermutation(b *testing.B) {
 	}
 }
 
+var seed = flag.Uint64("seed", 48, "of the flows of BenchmarkChange")
+
 // BenchmarkChange lets flows leave and arrive at k = 48, while a share of the hosts has flows. Its
 // times are of arrivals.
 func BenchmarkChange(b *testing.B) {
@@ -259,7 +262,7 @@ func benchmarkChange(b *testing.B, percent int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rng := newRand(48)
+	rng := newRand(*seed)
 	ends := permute(rng, tree)
 	ends = ends[:len(ends)*percent/100]
 	flows, err := tree.Add(ends...)

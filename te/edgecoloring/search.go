@@ -2,28 +2,28 @@ package edgecoloring
 
 import "math/bits"
 
-// A walk is the path of edges of two colors in turn from a place that has one of them on an edge
-// and lacks the other. To exchange the two makes the first one free where it begins.
-type walk struct {
-	from         int32
-	side         int8 // where it begins
-	leave, enter int8 // the color of its first edge, and the other
+// A walk follows edges of two colors in turn from a place that has one of them on an edge and lacks
+// the other. To exchange the two on its path makes the first one free where it begins. Here it has
+// come to a place of the side that it began at, after an even number of edges.
+type walk[N number] struct {
+	at    N     // the row of the place
+	goal  uint8 // what it makes free
+	enter uint8 // the other color
 }
 
-// A walker is how far a walk has come: after an even number of edges, so on the side that it began.
-type walker[N number] struct {
-	at           N
-	leave, enter int8
-}
+// A goal is a color that is to be free at one of two places: the color, and sideBit for the second.
+const (
+	sideBit   = 1 << 6
+	colorBits = sideBit - 1
+)
 
-// A search is the memory of exchange: what makes each color free at either end, by side.
+// A search is the memory of exchange.
 type search[N number] struct {
-	walkers [2][]walker[N]
-	found   [2][ColorsMax]int32 // edges of the path to exchange: unknown, or none if it is free
-	enter   [2][ColorsMax]int8  // the other color of that path
-	memory  [2][]walker[N]      // of third
-	best    int                 // the least number of edges that makes a color free at both ends
-	color   int                 // that color
+	walks, others []walk[N]          // others: of third
+	found         [2 * sideBit]int32 // edges of the path to a goal: unknown, or none if it is free
+	enter         [2 * sideBit]uint8 // the other color of that path
+	best          int                // the least number of edges that makes a color free at both
+	color         int                // that color
 }
 
 const (
@@ -42,29 +42,25 @@ const (
 // so they never come to v, and the other way round. Where these paths are long, others are walked
 // from both places to colors that neither lacks. Two such paths may meet: the second one is then
 // another one than was found, but still one whose exchange makes the color free.
-func (c *table[N]) exchange(u, v int32) int {
-	s, ends := &c.search, [2]int32{u, v}
-	free := [2]uint64{c.sides[0].free[u], c.sides[1].free[v]}
-	neither := ^uint64(0) >> (64 - c.colors) &^ (free[0] | free[1])
-	s.best = unknown
-	for side := range ends {
-		s.walkers[side] = s.walkers[side][:0]
-		s.begin(side, ends[side], free[1-side], free[side])
+func (t *table[N]) exchange(u, v int32) int {
+	s, ends := &t.search, [2]int32{u, v}
+	free := [2]uint64{t.free[u], t.free[v]}
+	s.best, s.walks = unknown, s.walks[:0]
+	for side, at := range ends {
 		for colors := free[side]; colors != 0; colors &= colors - 1 {
-			s.found[side][bits.TrailingZeros64(colors)] = 0
+			s.found[side*sideBit|bits.TrailingZeros64(colors)] = 0
 		}
+		s.begin(side, at, free[1-side], free[side])
 	}
 	for edges := 0; s.best > edges; edges += 2 {
-		if edges == thirdMin && s.best == unknown && c.hasGaps() {
-			c.third(ends, free, neither)
+		if edges == thirdMin && s.best == unknown && t.hasGaps() {
+			t.third(ends, free)
 		}
-		for side := range ends {
-			c.advance(side, edges)
-		}
+		s.walks = t.advance(s.walks, edges)
 	}
 	for side, at := range ends {
 		if free[side]>>s.color&1 == 0 {
-			c.flip(walk{at, int8(side), int8(s.color), s.enter[side][s.color]})
+			t.flip(at, s.color, int(s.enter[side*sideBit|s.color]))
 		}
 	}
 	return s.color
@@ -72,62 +68,72 @@ func (c *table[N]) exchange(u, v int32) int {
 
 // begin lets walks begin at a place that make the colors free there, by each that is free.
 func (s *search[N]) begin(side int, at int32, colors, free uint64) {
+	left := walksMax
 	for ; colors != 0; colors &= colors - 1 {
-		leave := bits.TrailingZeros64(colors)
-		s.found[side][leave] = unknown
-		for enters := free; enters != 0 && len(s.walkers[side]) < walksMax; enters &= enters - 1 {
-			s.walkers[side] = append(s.walkers[side], walker[N]{N(at), int8(leave),
-				int8(bits.TrailingZeros64(enters))})
+		goal := side*sideBit | bits.TrailingZeros64(colors)
+		s.found[goal] = unknown
+		for enters := free; enters != 0 && left > 0; enters &= enters - 1 {
+			s.walks = append(s.walks, walk[N]{N(at), uint8(goal),
+				uint8(bits.TrailingZeros64(enters))})
+			left--
 		}
 	}
 }
 
 // hasGaps reports whether a path ends soon as a rule.
-func (c *table[N]) hasGaps() bool {
-	slots := min(len(c.sides[0].at), len(c.sides[1].at))
-	return (slots-c.count)*thirdGaps >= slots
+func (t *table[N]) hasGaps() bool {
+	layers := len(t.free) / (t.sizes[0] + t.sizes[1])
+	slots := layers * min(t.sizes[0], t.sizes[1]) * t.colors
+	return (slots-t.count)*thirdGaps >= slots
 }
 
 // third looks for paths from both places to colors that neither lacks.
-func (c *table[N]) third(ends [2]int32, free [2]uint64, colors uint64) {
-	s := &c.search
-	direct := s.walkers
+func (t *table[N]) third(ends [2]int32, free [2]uint64) {
+	s := &t.search
+	colors := ^uint64(0) >> (64 - t.colors) &^ (free[0] | free[1])
+	direct := s.walks
+	s.walks = s.others[:0]
 	for side, at := range ends {
-		s.walkers[side] = s.memory[side][:0]
 		s.begin(side, at, colors, free[side]&-free[side])
 	}
 	for edges := 0; edges < thirdMax && 2*edges < s.best; edges += 2 {
-		for side := range ends {
-			c.advance(side, edges)
-		}
+		s.walks = t.advance(s.walks, edges)
 	}
-	s.memory, s.walkers = s.walkers, direct
+	s.others, s.walks = s.walks, direct
 }
 
-// advance lets the walks of a side, which have come so many edges, go two further.
-func (c *table[N]) advance(side, edges int) {
-	s := &c.search
-	walkers, kept, colors := s.walkers[side], 0, c.colors
-	here, there := c.sides[side].at, c.sides[1-side].at
-	for _, w := range walkers {
-		length := edges
-		slot := here[int(w.at)*colors+int(w.leave)]
-		if slot.edge != noEdge[N]() {
-			length++
-			slot = there[int(slot.to)*colors+int(w.enter)]
-		}
-		if slot.edge != noEdge[N]() {
-			w.at = slot.to
-			walkers[kept] = w
-			kept++
+// advance lets walks that have come so many edges go two further, and returns those that have.
+func (t *table[N]) advance(walks []walk[N], edges int) []walk[N] {
+	all, colors := t.at, t.colors
+	for i := 0; i < len(walks); {
+		w := &walks[i]
+		one := int(all[int(w.at)*colors+int(w.goal&colorBits)].to)
+		next := all[one*colors+int(w.enter)].to
+		if next != 0 {
+			w.at = next
+			i++
 			continue
 		}
-		if found := &s.found[side][w.leave]; length < int(*found) {
-			*found, s.enter[side][w.leave] = int32(length), w.enter
-			if sum := length + int(s.found[1-side][w.leave]); sum < s.best {
-				s.best, s.color = sum, int(w.leave)
-			}
+		length := edges
+		if one != 0 {
+			length++
 		}
+		t.search.end(w, length)
+		last := len(walks) - 1
+		walks[i] = walks[last]
+		walks = walks[:last]
 	}
-	s.walkers[side] = walkers[:kept]
+	return walks
+}
+
+// end notes a walk that has come to its end.
+func (s *search[N]) end(w *walk[N], length int) {
+	found := &s.found[w.goal&(2*sideBit-1)]
+	if length >= int(*found) {
+		return
+	}
+	*found, s.enter[w.goal&(2*sideBit-1)] = int32(length), w.enter
+	if sum := length + int(s.found[(w.goal^sideBit)&(2*sideBit-1)]); sum < s.best {
+		s.best, s.color = sum, int(w.goal&colorBits)
+	}
 }

@@ -94,8 +94,8 @@ func openLoop(name string) (loop, error) {
 	if err := linux.SetOffload(loopOuter, linux.TxChecksum, false); err != nil {
 		return loop{}, fmt.Errorf("set up the loop: %w", err)
 	}
-	// The end that comes up last can send at once. The other one gets its queue from a worker of the
-	// kernel, and drops what it is to send until then.
+	// The end that comes up last can send at once. The other one gets its queue from a worker of
+	// the kernel, and drops what it is to send until then.
 	inner, err := loopEnd(loopInner)
 	if err != nil {
 		return loop{}, err

@@ -71,11 +71,11 @@ func Lossy(paths []Count) (lossy []int) {
 
 // Onset is where losses begin along a path, of counts of probes that were to be answered by the
 // first router, the second, and so on: the link in front of that router, counted from 0, loses. It
-// is -1 if none does more than others. A router that never answers, while others behind it do, says
-// nothing.
-func Onset(hops []Count) int {
+// is -1 if none does more than others, and sure if it is as much likelier than any other place. A
+// router that never answers, while others behind it do, says nothing.
+func Onset(hops []Count) (at int, sure bool) {
 	if len(hops) == 0 {
-		return -1
+		return -1, false
 	}
 	hops = slices.Clone(hops)
 	for i := range hops {
@@ -88,14 +88,25 @@ func Onset(hops []Count) int {
 	for _, c := range hops {
 		far = far.plus(c)
 	}
-	best, at := strong, -1
+	best, second := 0.0, 0.0
 	for i, c := range hops {
-		if g := gain(near, far); far.Loss() > near.Loss() && g > best {
-			best, at = g, i
+		g := 0.0
+		if far.Loss() > near.Loss() {
+			g = gain(near, far)
+		}
+		switch {
+		case i > 0 && hops[i-1].Sent == 0: // the same counts on either side as at the place before
+		case g > best:
+			best, second, at = g, best, i
+		default:
+			second = max(second, g)
 		}
 		near, far = near.plus(c), Count{far.Sent - c.Sent, far.Answered - c.Answered}
 	}
-	return at
+	if best <= strong {
+		return -1, false
+	}
+	return at, best-second > strong
 }
 
 // Asked are the routers that answered behind a router which was asked for one of its next hops,

@@ -32,16 +32,20 @@ func TestOnset(t *testing.T) {
 		name string
 		hops []Count
 		want int
+		sure bool
 	}{
-		{"no router", nil, -1},
-		{"nothing is lost", []Count{{16, 16}, {16, 16}, {16, 16}}, -1},
-		{"the first link", []Count{{16, 0}, {16, 0}, {16, 0}}, 0},
-		{"the second link loses half", []Count{{16, 16}, {16, 8}, {16, 7}, {16, 9}}, 1},
-		{"the last link", []Count{{16, 16}, {16, 16}, {16, 15}, {16, 3}}, 3},
-		{"a router that is silent itself", []Count{{16, 16}, {16, 0}, {16, 16}, {16, 16}}, -1},
+		{"no router", nil, -1, false},
+		{"nothing is lost", []Count{{16, 16}, {16, 16}, {16, 16}}, -1, false},
+		{"the first link", []Count{{16, 0}, {16, 0}, {16, 0}}, 0, true},
+		{"the second link loses half", []Count{{16, 16}, {16, 8}, {16, 7}, {16, 9}}, 1, true},
+		{"the third router was lucky", []Count{{8, 8}, {8, 8}, {8, 7}, {8, 3}, {8, 3}}, 3, false},
+		{"the last link", []Count{{16, 16}, {16, 16}, {16, 15}, {16, 3}}, 3, true},
+		{"a router that is silent itself", []Count{{16, 16}, {16, 0}, {16, 16}, {16, 16}}, -1,
+			false},
+		{"a silent router behind the link", []Count{{16, 16}, {16, 0}, {16, 5}, {16, 6}}, 1, true},
 	} {
-		if got := Onset(test.hops); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		if got, sure := Onset(test.hops); got != test.want || sure != test.sure {
+			t.Errorf("%s: %d %t, want %d %t", test.name, got, sure, test.want, test.sure)
 		}
 	}
 }

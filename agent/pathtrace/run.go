@@ -276,7 +276,7 @@ func (t *tracer) locate(r Result) (int, error) {
 			hops[i] = t.counted(numbers[i], false)
 			t.learn(r.Paths, path, i, numbers[i][round-1])
 		}
-		if at := Onset(hops); round == onsetMost || round >= onsetLeast && at >= 0 {
+		if at, sure := Onset(hops); round == onsetMost || round >= onsetLeast && sure {
 			return at, nil
 		}
 	}

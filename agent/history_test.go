@@ -167,12 +167,16 @@ func TestDryRunLooksForInterfaces(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(nodeText)
 	defer a.stop()
-	text := m.text(strings.Replace(nodeText, "{name: edge0}", "{name: edge0}, {name: eth99}", 1))
-	_, dry := a.apply(text, true)
-	_, real := a.apply(text, false)
-	if dry == nil || real == nil || !strings.Contains(dry.Error(),
-		"interface eth99: no such interface") {
-		t.Errorf("the dry run says %v, apply %v", dry, real)
+	for role, text := range map[string]string{
+		"edge":      strings.Replace(nodeText, "{name: edge0}", "{name: edge0}, {name: eth99}", 1),
+		"telemetry": nodeText + "\ntelemetry: {node: 7, transit: [eth99]}\n",
+	} {
+		_, dry := a.apply(m.text(text), true)
+		_, real := a.apply(m.text(text), false)
+		if dry == nil || real == nil || !strings.Contains(dry.Error(),
+			"interface eth99: no such interface") {
+			t.Errorf("%s: the dry run says %v, apply %v", role, dry, real)
+		}
 	}
 }
 

@@ -76,12 +76,9 @@ func checkMachine(n *config.Node) error {
 	return m.check()
 }
 
-// loadsPrograms reports whether a node has a role that eBPF programs carry out.
-func loadsPrograms(n *config.Node) bool {
-	return n.Edge != nil || n.Host != nil || n.Headend != nil || n.Merge != nil ||
-		n.Strays != nil || n.CFLB != nil || n.PathSource != nil || n.Subflows != nil ||
-		n.Flowlets != nil || n.Telemetry != nil
-}
+// loadsPrograms reports whether a node has a role that eBPF programs carry out, or that needs the
+// same of the machine.
+func loadsPrograms(n *config.Node) bool { return len(n.AgentRoles()) > 0 }
 
 // Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of
 // this process.
@@ -138,9 +135,9 @@ func (m machine) check() error {
 // lackInterfaces refuses a node that names interfaces which are not here and that the node before
 // did not name: programs can't be attached there.
 func lackInterfaces(before, next *config.Node) error {
-	known := interfacesOf(before)
+	known := before.InterfaceNames()
 	var faults []error
-	for _, name := range interfacesOf(next) {
+	for _, name := range next.InterfaceNames() {
 		if slices.Contains(known, name) {
 			continue
 		}
@@ -150,38 +147,4 @@ func lackInterfaces(before, next *config.Node) error {
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// interfacesOf are the names of the interfaces at which a node's roles work.
-func interfacesOf(n *config.Node) (names []string) {
-	if n.Edge != nil {
-		for _, at := range n.Edge.Interfaces {
-			names = append(names, at.Name)
-		}
-	}
-	if n.Host != nil {
-		for _, at := range n.Host.Interfaces {
-			names = append(names, at.Name)
-		}
-	}
-	var lists [][]config.XDPInterface
-	if n.Headend != nil {
-		names, lists = append(names, n.Headend.Local...), append(lists, n.Headend.Interfaces)
-	}
-	if n.Flowlets != nil {
-		names = append(names, n.Flowlets.Interfaces...)
-	}
-	if n.Merge != nil {
-		lists = append(lists, n.Merge.Interfaces)
-	}
-	if n.Strays != nil {
-		lists = append(lists, n.Strays.Interfaces)
-	}
-	if n.CFLB != nil {
-		lists = append(lists, n.CFLB.Interfaces)
-	}
-	for _, at := range slices.Concat(lists...) {
-		names = append(names, at.Name)
-	}
-	return names
 }

@@ -29,14 +29,7 @@ const (
 // ([config.Edge.BucketsOf]) take more.
 func EstimateMemory(n *config.Node) (m Memory) {
 	m.Agent = perAgent
-	for _, there := range []bool{
-		n.Edge != nil, n.Host != nil, n.Headend != nil, n.Merge != nil, n.Strays != nil,
-		n.CFLB != nil, n.PathSource != nil, n.Flowlets != nil, n.Telemetry != nil,
-	} {
-		if there {
-			m.Kernel += perRole
-		}
-	}
+	m.Kernel = perRole * uint64(len(n.ProgramRoles()))
 	if n.Flowlets != nil {
 		m.Kernel += uint64(perFlowlet * n.Flowlets.Flows)
 	}

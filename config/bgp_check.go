@@ -14,7 +14,7 @@ const (
 	minHoldTime, maxHoldTime = 3 * time.Second, 65535 * time.Second
 )
 
-func (c *checker) bgp(b *BGP) {
+func (b *BGP) check(c *checker) {
 	c.asn("bgp.asn", b.ASN)
 	if !b.RouterID.Is4() || b.RouterID.IsUnspecified() {
 		c.invalid("bgp.routerID", fmt.Sprintf("routerID %s is not an IPv4 address", b.RouterID),

@@ -28,7 +28,7 @@ func ReadTopologySpeaker(section ast.Node) (*BGP, error) {
 	}
 	c := &checker{node: &Node{BGP: &b}}
 	c.settings("bgp", fields, reflect.ValueOf(&b).Elem())
-	c.bgp(&b)
+	b.check(c)
 	if len(b.Neighbors) == 0 {
 		c.invalid("bgp.neighbors", "the speaker has no neighbor",
 			`add "- {address: 2001:db8::1, asn: 64512}"`)

@@ -71,25 +71,25 @@ func ParseCFLBKey(text string) (CFLBKey, error) {
 }
 
 // SelectorOf is how sources write paths to an address; nil: they do not.
-func (c *CFLB) SelectorOf(to netip.Addr) *Selector {
+func (r *CFLB) SelectorOf(to netip.Addr) *Selector {
 	if to.Is4() {
-		return c.IPv4
+		return r.IPv4
 	}
-	return c.IPv6
+	return r.IPv6
 }
 
 // Codec prepares what encodes and decodes the selectors of a family. That of a family without
 // selectors hashes.
-func (c *CFLB) Codec(ipv6 bool) (*cflb.Codec, error) {
+func (r *CFLB) Codec(ipv6 bool) (*cflb.Codec, error) {
 	to := netip.IPv4Unspecified()
 	if ipv6 {
 		to = netip.IPv6Unspecified()
 	}
-	s := c.SelectorOf(to)
+	s := r.SelectorOf(to)
 	if s == nil {
 		return cflb.New(cflb.Parameters{})
 	}
-	return s.codec(c.Key)
+	return s.codec(r.Key)
 }
 
 func (s *Selector) codec(key CFLBKey) (*cflb.Codec, error) {
@@ -108,7 +108,7 @@ func (s *Selector) codec(key CFLBKey) (*cflb.Codec, error) {
 	return cflb.New(p)
 }
 
-func (c *checker) cflb(r *CFLB) {
+func (r *CFLB) check(c *checker) {
 	if len(r.Interfaces) == 0 {
 		c.invalid("cflb.interfaces", "there is no interface on which packets arrive",
 			`add "- {name: eth0}"`)

@@ -10,7 +10,7 @@ import (
 // which nothing can be overtaken, lets it take another one.
 type Flowlets struct {
 	// by which packets of this machine leave, and answers arrive
-	Interfaces []string `key:"interfaces" style:"flow"`
+	Interfaces []string `key:"interfaces" style:"flow" is:"place"`
 	// outer source address
 	Source netip.Addr `key:"source"`
 	// of the outer header
@@ -86,7 +86,7 @@ func (*FlowletPath) required() map[string]string {
 	}
 }
 
-func (c *checker) flowlets(f *Flowlets) {
+func (f *Flowlets) check(c *checker) {
 	if len(f.Interfaces) == 0 {
 		c.invalid("flowlets.interfaces", "there is none by which packets leave",
 			"name those: ip link lists them")

@@ -18,7 +18,7 @@ type Headend struct {
 	// other interfaces on which the programs may send
 	Uplinks []string `key:"uplinks" omit:"zero" style:"flow"`
 	// interfaces by which packets of this machine itself leave that rules are to choose from
-	Local []string `key:"local" omit:"zero" style:"flow"`
+	Local []string `key:"local" omit:"zero" style:"flow" is:"place"`
 	// outer source address
 	Source netip.Addr `key:"source"`
 	// of the outer header
@@ -38,7 +38,7 @@ type Headend struct {
 // XDPInterface is an interface on which the program of a head-end or an egress runs.
 type XDPInterface struct {
 	// of the interface, as ip link says
-	Name string `key:"name"`
+	Name string `key:"name" is:"place"`
 	// of a head-end's; those of an egress face the SR domain, and have none
 	Side Side `key:"side" omit:"zero"`
 	Mode Mode `key:"mode" default:"auto"`

@@ -32,7 +32,7 @@ const (
 
 var ()
 
-func (c *checker) headend(h *Headend) {
+func (h *Headend) check(c *checker) {
 	c.source("headend.source", h.Source)
 	if len(h.Interfaces)+len(h.Local) == 0 {
 		c.invalid("headend.interfaces", "no traffic comes to the head-end",

@@ -8,7 +8,7 @@ import (
 	"sextant/packet/srv6"
 )
 
-func (c *checker) merge(m *Merge) {
+func (m *Merge) check(c *checker) {
 	if len(m.Interfaces) == 0 {
 		c.invalid("merge.interfaces", "the egress has no interface", `add "- {name: eth0}"`)
 	}

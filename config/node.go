@@ -27,25 +27,25 @@ type Node struct {
 	State string `key:"state" default:"/var/lib/sextant"`
 	API   API    `key:"api" present:"always"`
 	// nil: the node is no edge
-	Edge *Edge `key:"edge" change:"role"`
+	Edge *Edge `key:"edge" change:"role" role:"programs"`
 	// nil: the node is no host
-	Host *Host `key:"host" change:"role"`
+	Host *Host `key:"host" change:"role" role:"programs"`
 	// nil: the node is no head-end of SR policies
-	Headend *Headend `key:"headend" change:"role"`
+	Headend *Headend `key:"headend" change:"role" role:"programs"`
 	// nil: the node is no egress of protected traffic
-	Merge *Merge `key:"merge" change:"role"`
+	Merge *Merge `key:"merge" change:"role" role:"programs"`
 	// nil: the node takes no strays away beside a router
-	Strays *Strays `key:"strays" change:"role"`
+	Strays *Strays `key:"strays" change:"role" role:"programs"`
 	// nil: the node is no router whose sources choose among next hops
-	CFLB *CFLB `key:"cflb" change:"role"`
+	CFLB *CFLB `key:"cflb" change:"role" role:"programs"`
 	// nil: connections of the node take whatever paths
-	PathSource *PathSource `key:"pathSource" change:"role"`
+	PathSource *PathSource `key:"pathSource" change:"role" role:"programs"`
 	// nil: MPTCP connections of the node get the subflows that the kernel gives them
-	Subflows *Subflows `key:"subflows" change:"role"`
+	Subflows *Subflows `key:"subflows" change:"role" role:"agent"`
 	// nil: flows of the node take one path each
-	Flowlets *Flowlets `key:"flowlets" change:"role"`
+	Flowlets *Flowlets `key:"flowlets" change:"role" role:"programs"`
 	// nil: the node takes no part in in-band telemetry
-	Telemetry *Telemetry `key:"telemetry" change:"role"`
+	Telemetry *Telemetry `key:"telemetry" change:"role" role:"programs"`
 	// nil: the node computes no paths
 	Protect *Protect `key:"protect" change:"role"`
 	// nil: the node speaks no BGP
@@ -122,7 +122,7 @@ type EdgeOuter struct {
 // EdgeInterface is one interface on which the edge program runs.
 type EdgeInterface struct {
 	// of the interface, as ip link says
-	Name string `key:"name"`
+	Name string `key:"name" is:"place"`
 	Side Side   `key:"side" default:"mixed"`
 	Mode Mode   `key:"mode" default:"auto"`
 }
@@ -192,7 +192,7 @@ type Host struct {
 // HostInterface is one interface on which the host program runs.
 type HostInterface struct {
 	// of the interface, as ip link says
-	Name string `key:"name"`
+	Name string `key:"name" is:"place"`
 	Mode Mode   `key:"mode" default:"auto"`
 }
 
@@ -329,46 +329,6 @@ const (
 	Down        BackendState = "down"        // nothing: it is broken
 	Maintenance BackendState = "maintenance" // nothing: an operator took it out
 )
-
-// Roles lists the node's roles: edge, host, headend, merge, strays, cflb,
-// pathSource, flowlets, telemetry, router, in this order.
-func (n *Node) Roles() []string {
-	var roles []string
-	if n.Edge != nil {
-		roles = append(roles, "edge")
-	}
-	if n.Host != nil {
-		roles = append(roles, "host")
-	}
-	if n.Headend != nil {
-		roles = append(roles, "headend")
-	}
-	if n.Merge != nil {
-		roles = append(roles, "merge")
-	}
-	if n.Strays != nil {
-		roles = append(roles, "strays")
-	}
-	if n.CFLB != nil {
-		roles = append(roles, "cflb")
-	}
-	if n.PathSource != nil {
-		roles = append(roles, "pathSource")
-	}
-	if n.Subflows != nil {
-		roles = append(roles, "subflows")
-	}
-	if n.Flowlets != nil {
-		roles = append(roles, "flowlets")
-	}
-	if n.Telemetry != nil {
-		roles = append(roles, "telemetry")
-	}
-	if len(n.Routing.KernelVRFs()) > 0 {
-		roles = append(roles, "router")
-	}
-	return roles
-}
 
 // String writes the policy with its parameters, like "static threshold 4".
 func (a Accept) String() string {

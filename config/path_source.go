@@ -23,7 +23,7 @@ type PathSource struct {
 	// from which connections are opened, one of each IP version whose fields are ports alone
 	Addresses []netip.Addr `key:"addresses" omit:"zero" style:"flow"`
 	// by which packets leave that get flow labels
-	Interfaces []string `key:"interfaces" omit:"zero" style:"flow"`
+	Interfaces []string `key:"interfaces" omit:"zero" style:"flow" is:"place"`
 	// the source ports that may be used
 	Ports PortRange `key:"ports" default:"16384-65535"`
 	// the first that a connection matches decides
@@ -129,7 +129,7 @@ func (p *PathSource) Address(ipv6 bool) (none netip.Addr) {
 
 func (r PathRule) applies(key string) bool { return key != "user" || r.User != AnyUser }
 
-func (c *checker) pathSource(p *PathSource) {
+func (p *PathSource) check(c *checker) {
 	c.directory("pathSource.keyFile", p.KeyFile)
 	if p.IPv4 == nil && p.IPv6 == nil {
 		c.invalid("pathSource", "no family is steered", `add "ipv4: {fields: source-port}"`)

@@ -17,7 +17,7 @@ const (
 	mostProtectionMatch = 16
 )
 
-func (c *checker) protect(p *Protect) {
+func (p *Protect) check(c *checker) {
 	if c.node.Headend == nil {
 		c.conflict("protect", "the node is no head-end, so nothing can be protected here",
 			`add "headend:" with interfaces and source`)

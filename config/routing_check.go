@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-func (c *checker) routing(r *Routing) {
+func (r *Routing) check(c *checker) {
 	if len(r.VRFs) == 0 {
 		c.invalid("routing.vrfs", "no VRF is given", `add "- {name: blue, source: fpm, table: 10}"`)
 	}

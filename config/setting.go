@@ -27,6 +27,8 @@ import (
 //	change:"whole"      an object that changes as one value
 //	help:"a share"        what the help of a flag says that repeats the setting
 //	usual:"50"            the default that the help says, where it depends on other settings
+//	role:"programs"     a role, by what carries it out: programs or the agent
+//	is:"place"          the name of a network interface at which the role works
 //	change:"role"       an object that is added and removed with its items, not as one value
 //
 // A field with the tag secret:"NAME" has no key: another key names the file that holds it.

@@ -37,7 +37,7 @@ const (
 	maxStraySIDs = 128
 )
 
-func (c *checker) strays(s *Strays) {
+func (s *Strays) check(c *checker) {
 	if len(s.Interfaces) == 0 {
 		c.invalid("strays.interfaces", "there is no interface on which strays arrive",
 			`add "- {name: eth0}"`)

@@ -107,7 +107,7 @@ func (*SubflowRule) required() map[string]string {
 	return map[string]string{"name": `"name: " and a name for these connections`}
 }
 
-func (c *checker) subflows(s *Subflows) {
+func (s *Subflows) check(c *checker) {
 	selects := s.IPv4 != nil || s.IPv6 != nil
 	switch {
 	case selects && s.KeyFile == "":

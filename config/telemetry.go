@@ -28,7 +28,7 @@ type Telemetry struct {
 	// rates of links that are slower than their interfaces say
 	Links []TelemetryLink `key:"links" omit:"zero" item:"telemetry link %s" by:"place" change:"whole"`
 	// interfaces by which packets leave that metadata is added to
-	Transit []string `key:"transit" omit:"zero" style:"flow"`
+	Transit []string `key:"transit" omit:"zero" style:"flow" is:"place"`
 	// nil: nothing is taken out here
 	Sink *TelemetrySink `key:"sink"`
 }
@@ -47,7 +47,7 @@ func (l TelemetryLink) String() string { return l.Interface + " " + FormatRate(l
 // TelemetrySource is where telemetry is inserted into packets that are encapsulated, or plain.
 type TelemetrySource struct {
 	// by which packets leave
-	Interfaces []string `key:"interfaces" style:"flow"`
+	Interfaces []string `key:"interfaces" style:"flow" is:"place"`
 	// the form in which telemetry is inserted
 	Encoding TelemetryEncoding `key:"encoding" default:"int"`
 	// what nodes write; none: node and queue
@@ -88,7 +88,7 @@ type TelemetryWatch struct {
 // TelemetrySink is where telemetry is taken out of packets, and what is reported.
 type TelemetrySink struct {
 	// on which packets arrive
-	Interfaces []string `key:"interfaces" style:"flow"`
+	Interfaces []string `key:"interfaces" style:"flow" is:"place"`
 	// decapsulating SIDs to which packets with telemetry go
 	SIDs []netip.Prefix `key:"sids" style:"flow"`
 	// where reports go by UDP
@@ -216,7 +216,7 @@ const (
 	maxTelemetrySIDs  = 1024
 )
 
-func (c *checker) telemetry(t *Telemetry) {
+func (t *Telemetry) check(c *checker) {
 	if t.Source == nil && len(t.Transit) == 0 && t.Sink == nil {
 		c.invalid("telemetry", "the node is neither source, transit nor sink",
 			`add "source:", "transit: [eth1]" or "sink:"`)

@@ -56,47 +56,10 @@ func validateAfter(n, valid *Node) []*Problem {
 	}
 	if len(n.Roles()) == 0 && n.Routing == nil {
 		c.invalid("", "the node has no role",
-			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:", "pathSource:", `+
-				`"subflows:", "flowlets:", "telemetry:" or "routing:"`)
+			fmt.Sprintf("add \"%s:\" or \"routing:\"", strings.Join(knownRoles(), `:", "`)))
 	}
-	if n.Edge != nil {
-		c.edge(n.Edge)
-	}
-	if n.Host != nil {
-		c.host(n.Host)
-	}
-	if n.Headend != nil {
-		c.headend(n.Headend)
-	}
-	if n.Merge != nil {
-		c.merge(n.Merge)
-	}
-	if n.Strays != nil {
-		c.strays(n.Strays)
-	}
-	if n.CFLB != nil {
-		c.cflb(n.CFLB)
-	}
-	if n.PathSource != nil {
-		c.pathSource(n.PathSource)
-	}
-	if n.Subflows != nil {
-		c.subflows(n.Subflows)
-	}
-	if n.Flowlets != nil {
-		c.flowlets(n.Flowlets)
-	}
-	if n.Telemetry != nil {
-		c.telemetry(n.Telemetry)
-	}
-	if n.Protect != nil {
-		c.protect(n.Protect)
-	}
-	if n.BGP != nil {
-		c.bgp(n.BGP)
-	}
-	if n.Routing != nil {
-		c.routing(n.Routing)
+	for _, s := range n.sections() {
+		s.check(c)
 	}
 	return c.problems
 }

@@ -7,7 +7,7 @@ import (
 	"sextant/packet/srv6"
 )
 
-func (c *checker) edge(e *Edge) {
+func (e *Edge) check(c *checker) {
 	if needed := overheadOf(e); c.node.Domain.Overhead < needed {
 		c.invalid("domain.overhead",
 			fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
@@ -142,7 +142,7 @@ func (c *checker) backendSID(where string, sid netip.Addr, encapsulation Encapsu
 	}
 }
 
-func (c *checker) host(h *Host) {
+func (h *Host) check(c *checker) {
 	if h.Cgroup != "" {
 		c.directory("host.cgroup", h.Cgroup)
 	}

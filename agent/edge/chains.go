@@ -267,10 +267,8 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 // refreshNamed brings the chains of one service up to date: a host that dies makes each of its
 // services ask for it.
 func (e *Room) refreshNamed(service string) {
-	for i := range e.Runs.Services {
-		if s := &e.Runs.Services[i]; s.Name == service {
-			e.retryLater(e.refreshService(s, e.Node.Edge.Services[i]))
-		}
+	if i, runs := e.Runs.placesByName()[service]; runs {
+		e.retryLater(e.refreshService(&e.Runs.Services[i], e.Node.Edge.Services[i]))
 	}
 	e.checks.notePanics()
 }

@@ -32,6 +32,7 @@ type Role struct {
 	Config   datapath.EdgeConfig
 	Services []Service
 	places   map[config.Endpoint]int // of the services
+	named    map[string]int          // the same by name, see placesByName
 	numbers  map[string]uint32
 	Hmac     srv6.HMACKey             // the zero value: SRHs are not signed
 	former   *former                  // what is known of former flows; nil: nothing

@@ -3,6 +3,7 @@ package edge
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -26,17 +27,38 @@ func (e *Room) Services(names map[string]bool) (services []api.Service, err erro
 		return nil, nil
 	}
 	sources := e.sources()
-	for i := range e.Runs.Services {
-		if !names[e.Runs.Services[i].Name] {
-			continue
-		}
-		s, err := e.view(&e.Runs.Services[i], sources)
+	for _, place := range e.Runs.placesOf(names) {
+		s, err := e.view(&e.Runs.Services[place], sources)
 		if err != nil {
 			return nil, err
 		}
 		services = append(services, s)
 	}
 	return services, nil
+}
+
+// placesOf are the places of the services of some names, in their order. It does not look at those
+// of other names: a list of all services comes in many parts.
+func (e *Role) placesOf(names map[string]bool) []int {
+	places := make([]int, 0, len(names))
+	for name := range names {
+		if place, runs := e.placesByName()[name]; runs {
+			places = append(places, place)
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+// placesByName are made when they are first asked for: most changes come between two lists.
+func (e *Role) placesByName() map[string]int {
+	if e.named == nil {
+		e.named = make(map[string]int, len(e.Services))
+		for i := range e.Services {
+			e.named[e.Services[i].Name] = i
+		}
+	}
+	return e.named
 }
 
 // view is a service of the edge with its counters, and with who told of its backends.

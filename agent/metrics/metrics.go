@@ -6,17 +6,14 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"sextant/agent/api"
-	"sextant/agent/health"
 	"sextant/agent/monitoring"
-	"sextant/config"
 )
 
 // Metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when
@@ -53,7 +50,7 @@ func New(version string, updates prometheus.Histogram, answers metered,
 		reloadOK: reloadSuccessful.Gauge(), reloaded: reloadTime.Gauge(),
 	}
 	m.registry.MustRegister(updates, m.reloadOK, m.reloaded, m)
-	m.Handler = sharedMetrics(m.registry, time.Now)
+	m.Handler = sharedMetrics(http.HandlerFunc(m.scrape), time.Now)
 	return m
 }
 
@@ -75,9 +72,8 @@ type scrape struct {
 
 // sharedMetrics serves the metrics; all scrapes of the same second that are under way share one
 // compressed copy.
-func sharedMetrics(registry *prometheus.Registry, now func() time.Time) http.Handler {
+func sharedMetrics(plain http.Handler, now func() time.Time) http.Handler {
 	var shared SharedCopies[scrape]
-	plain := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := scrape{now().Unix(), r.Header.Get("Accept"), r.URL.RawQuery}
 		answer, release, err := shared.Take(key, func(h http.Header, out io.Writer) error {
@@ -92,6 +88,42 @@ func sharedMetrics(registry *prometheus.Registry, now func() time.Time) http.Han
 	})
 }
 
+// scrape answers with the metrics. Those of services are written in text here, which takes a
+// fraction of what the client library needs for ten thousand of them; the library writes other
+// formats, and what is asked for by name.
+func (m *Metrics) scrape(w http.ResponseWriter, r *http.Request) {
+	services, part := m.services()
+	gatherers := prometheus.Gatherers{m.registry, part}
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultAcceptedFormats()...)
+	if format.FormatType() != expfmt.TypeTextPlain || r.URL.Query().Has("name[]") {
+		part.MustRegister(services)
+		promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{DisableCompression: true}).
+			ServeHTTP(w, r)
+		return
+	}
+	others, err := gatherers.Gather()
+	if err != nil {
+		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(),
+			http.StatusInternalServerError)
+		return
+	}
+	w.Header().Add("Vary", "Accept")
+	w.Header().Set("Content-Type", string(format))
+	_ = writeText(w, others, services) // the client has gone
+}
+
+// services reads those of all services, and returns a registry that says whether it could.
+func (m *Metrics) services() (page, *prometheus.Registry) {
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	services, err := m.answers.Services(ctx)
+	part := prometheus.NewRegistry()
+	part.MustRegister(prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+		Part(out, "services", func(context.Context) error { return err })
+	}))
+	return servicesPage(services), part
+}
+
 // Description describes a metric, whose name gets the prefix sextant_.
 func Description(name, help string, labels ...string) *prometheus.Desc {
 	return monitoring.New(name, help, labels...)
@@ -102,54 +134,6 @@ var (
 		"Whether the node file last applied is what runs.")
 	reloadTime = monitoring.Define(monitoring.Gauge, "config_last_reload_timestamp_seconds",
 		"When a node file was last carried out.")
-	servicePackets = Description("service_packets_total",
-		"IP packets of a service: sent to backends (edge) or taken (host).",
-		"role", "service", "family")
-	serviceBytes = Description("service_bytes_total",
-		"Bytes of the same packets, without encapsulation.", "role", "service", "family")
-	backendPackets = Description("backend_packets_total", "IP packets offered to a backend first.",
-		"service", "backend")
-	backendBytes = Description("backend_bytes_total",
-		"Bytes of the same packets, without encapsulation.", "service", "backend")
-	uncounted = Description("service_uncounted_packets_total",
-		"IP packets of a service offered first to backends that have no counter of their own: "+
-			"there are too many.", "service")
-	checkSeconds = monitoring.Define(monitoring.Histogram, "backend_check_duration_seconds",
-		"Durations of a backend's health checks.", "service", "backend").Desc()
-	checksTotal = Description("backend_checks_total", "Health checks of a backend.", "service",
-		"backend", "result")
-	backendHealthy = Description("backend_healthy", "Whether a backend's health checks succeed.",
-		"service", "backend")
-	servicePanic = Description("service_panic",
-		"Whether so few backends are healthy that all that should be up are used.", "service")
-	backendUp = Description("backend_up", "Whether a backend takes new connections.",
-		"service", "backend")
-	backendWeight = Description("backend_weight",
-		"A backend's share of new connections in relation to the others.", "service", "backend")
-	busyGauge = Description("service_busy_connections",
-		"Open connections of a service on this host.", "service", "family")
-	thresholdGauge = Description("accept_threshold",
-		"Below how many open connections this host accepts a new one.", "service", "family")
-	offersTotal = Description("offers_total",
-		"Connections that were opened towards this host, by what it decided.",
-		"service", "family", "decision")
-	newConnectionRate = Description("new_connections_limit",
-		"How many TCP connections may be opened to a service per second at this edge.",
-		"service")
-	newConnectionsSeen = Description("new_connections_total",
-		"SYNs to a service with such a limit, by what became of them.",
-		"service", "decision")
-	establishedTotal = Description("established_connections_total",
-		"TCP connections established on this host, by service.",
-		"service", "family")
-	resetsTotal = Description("resets_total", "TCP resets that this host sent for a service.",
-		"service", "family")
-	synAcksTotal = Description("learning_syn_acks_total",
-		"SYN-ACKs that edges with a flow cache asked for, by the way that they took.",
-		"service", "family", "way")
-	passedOnTotal = Description("passed_on_packets_total",
-		"IP packets of a service that were passed on to the next candidate.",
-		"service", "family")
 	packetsTotal = Description("packets_total",
 		"Packets that were not dropped, by what became of them.", "role", "outcome")
 	cacheTotal = Description("flow_cache_packets_total",
@@ -207,13 +191,8 @@ func Part(out chan<- prometheus.Metric, name string, read func(context.Context) 
 	Gauge(out, collected, OneIf(read(ctx) == nil), name)
 }
 
-// Collect is prometheus.Collector.
+// Collect is prometheus.Collector. Services are not in it: see scrape.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	Part(out, "services", func(ctx context.Context) error {
-		services, err := m.answers.Services(ctx)
-		collectServices(out, services)
-		return err
-	})
 	Part(out, "counters", func(ctx context.Context) error {
 		counters, err := m.answers.Counters(ctx)
 		for _, c := range counters {
@@ -252,82 +231,6 @@ func Counter(out chan<- prometheus.Metric, d *prometheus.Desc, v uint64, labels 
 // Gauge sends the value of a gauge.
 func Gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-}
-
-func family(s *api.Service) string {
-	if s.VIP.Is4() {
-		return "ipv4"
-	}
-	return "ipv6"
-}
-
-// collectServices sends metrics of services, and of backends in the order in which the client
-// library sorts their series: that of a hundred thousand takes it a second if they come in another.
-func collectServices(out chan<- prometheus.Metric, services []api.Service) {
-	services = slices.Clone(services)
-	slices.SortStableFunc(services, func(a, b api.Service) int {
-		return strings.Compare(a.Name, b.Name)
-	})
-	var backends []*api.Backend
-	for i := range services {
-		collectService(out, &services[i])
-		if s := &services[i]; s.Edge != nil {
-			for j := range s.Edge.Backends {
-				backends = append(backends, &s.Edge.Backends[j])
-			}
-		}
-	}
-	slices.SortStableFunc(backends, func(a, b *api.Backend) int {
-		return strings.Compare(a.Name, b.Name) // then by service, as they are
-	})
-	for _, b := range backends {
-		Counter(out, backendPackets, b.Packets, b.Service, b.Name)
-		Counter(out, backendBytes, b.Bytes, b.Service, b.Name)
-		Gauge(out, backendUp, OneIf(b.Effective == config.Up), b.Service, b.Name)
-		collectHealth(out, b)
-		Gauge(out, backendWeight, float64(b.Weight), b.Service, b.Name)
-	}
-}
-
-func collectService(out chan<- prometheus.Metric, s *api.Service) {
-	Counter(out, servicePackets, s.Packets, string(s.Role), s.Name, family(s))
-	Counter(out, serviceBytes, s.Bytes, string(s.Role), s.Name, family(s))
-	if s.Edge != nil {
-		if s.Edge.Check != "" {
-			Gauge(out, servicePanic, OneIf(s.Edge.Panic), s.Name)
-		}
-		if n := s.Edge.NewConnections; n != nil {
-			Gauge(out, newConnectionRate, float64(n.Rate), s.Name)
-			Counter(out, newConnectionsSeen, n.Taken, s.Name, "taken")
-			Counter(out, newConnectionsSeen, n.Refused, s.Name, "refused")
-		}
-		Counter(out, uncounted, s.Edge.UncountedPackets, s.Name)
-	}
-	if h := s.Host; h != nil {
-		Gauge(out, busyGauge, float64(h.Busy), s.Name, family(s))
-		Gauge(out, thresholdGauge, float64(h.Threshold), s.Name, family(s))
-		Counter(out, offersTotal, h.Accepted, s.Name, family(s), "accepted")
-		Counter(out, offersTotal, h.Refused, s.Name, family(s), "refused")
-		Counter(out, offersTotal, h.Forced, s.Name, family(s), "forced")
-		Counter(out, establishedTotal, h.Established, s.Name, family(s))
-		Counter(out, resetsTotal, h.Resets, s.Name, family(s))
-		Counter(out, synAcksTotal, h.ByEdge, s.Name, family(s), "by_edge")
-		Counter(out, synAcksTotal, h.NotRouted, s.Name, family(s), "not_routed")
-		Counter(out, passedOnTotal, h.PassedOnPackets, s.Name, family(s))
-	}
-}
-
-func collectHealth(out chan<- prometheus.Metric, b *api.Backend) {
-	h := b.Health
-	if h == nil {
-		return
-	}
-	d := h.Durations
-	out <- prometheus.MustNewConstHistogram(checkSeconds, d.Count, d.SumSeconds, d.Buckets(),
-		b.Service, b.Name)
-	Gauge(out, backendHealthy, OneIf(h.Status == health.Healthy.String()), b.Service, b.Name)
-	Counter(out, checksTotal, h.SucceededChecks, b.Service, b.Name, "success")
-	Counter(out, checksTotal, h.FailedChecks, b.Service, b.Name, "failure")
 }
 
 // OneIf is 1 for true and 0 for false.

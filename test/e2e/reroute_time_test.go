@@ -24,8 +24,9 @@ import (
 // timedFlows is how many flows TestTimeToTheNewPath has move: "-args -reroutes 300" for tails.
 var timedFlows = flag.Int("reroutes", 20, "how many flows TestTimeToTheNewPath has move")
 
-// timedSpacing is left between packets after the pause.
-var timedSpacing = unix.NsecToTimespec(150_000)
+// timedSpacing is left between packets after the pause: "-args -spacing 40us".
+var timedSpacing = flag.Duration("spacing", 150*time.Microsecond,
+	"between packets of TestTimeToTheNewPath after the pause")
 
 const (
 	timedGap     = 20 * time.Millisecond // of the sink
@@ -177,6 +178,7 @@ type timed struct {
 func (s *timed) sendUntil(out net.Conn, c *sightings, port uint16, within time.Duration) bool {
 	s.t.Helper()
 	over, ended := atomic.Bool{}, make(chan error, 1)
+	spacing := unix.NsecToTimespec(timedSpacing.Nanoseconds())
 	go func() {
 		runtime.LockOSThread() // which ends with the goroutine
 		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr,
@@ -185,7 +187,7 @@ func (s *timed) sendUntil(out net.Conn, c *sightings, port uint16, within time.D
 		err = errors.Join(err, also)
 		for err == nil && !over.Load() {
 			err = socket.Control(func(fd uintptr) { _, _ = unix.Write(int(fd), make([]byte, 64)) })
-			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &timedSpacing, nil)
+			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &spacing, nil)
 		}
 		ended <- err
 	}()

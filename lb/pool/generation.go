@@ -362,26 +362,6 @@ func (g *Generation) Chain(bucket int) Chain {
 	return chain
 }
 
-// Shares returns how many buckets have each of some backends as their first candidate, in the order
-// of the ids.
-func (g *Generation) Shares(ids []uint16) []int {
-	counts := make([]int, 1+int(slices.Max(append([]uint16{0}, ids...))))
-	for _, page := range g.buckets.chains {
-		for i := range page {
-			c := page[i]
-			g.order.arrange(&c)
-			if first := int(c.IDs[0]); c.Candidates > 0 && first < len(counts) {
-				counts[first]++
-			}
-		}
-	}
-	shares := make([]int, len(ids))
-	for i, id := range ids {
-		shares[i] = counts[id]
-	}
-	return shares
-}
-
 // Buckets returns the number of buckets.
 func (g *Generation) Buckets() int { return g.spec.Buckets }
 

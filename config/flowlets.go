@@ -13,8 +13,7 @@ type Flowlets struct {
 	Interfaces []string `key:"interfaces" style:"flow" is:"place"`
 	// outer source address
 	Source netip.Addr `key:"source"`
-	// of the outer header
-	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
+	FlowletsOuter
 	// a flow without a packet for so long may take another path; where paths are measured, at least
 	// for as long as their round trips differ
 	Gap time.Duration `key:"gap" default:"500us" range:"0s 10s"`
@@ -25,6 +24,13 @@ type Flowlets struct {
 	// nil: paths are measured by the flows themselves alone
 	Probe  *Probe         `key:"probe" change:"whole"`
 	Groups []FlowletGroup `key:"groups" item:"flowlets %s"`
+}
+
+// FlowletsOuter is what the role writes into outer IPv6 headers. As with [EdgeOuter], the program
+// has a field of the same name for each of these (struct flowlet_settings), and so does its model.
+type FlowletsOuter struct {
+	// of the outer header
+	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
 }
 
 // FlowletChoice is how a path is chosen for a flowlet.

@@ -15,11 +15,11 @@ import (
 // drawFlowlets makes a valid role.
 func drawFlowlets(t *rapid.T) *config.Flowlets {
 	f := &config.Flowlets{Interfaces: []string{"f0", "f1"},
-		Source:   netip.MustParseAddr("2001:db8:a::1"),
-		HopLimit: rapid.IntRange(1, 255).Draw(t, "hop limit"),
-		Gap:      time.Duration(rapid.IntRange(0, 1000).Draw(t, "gap")) * time.Millisecond,
-		Choice:   pick(t, config.Measured, config.Random, config.OfFlow),
-		Flows:    rapid.IntRange(64, 1<<24).Draw(t, "flows")}
+		Source:        netip.MustParseAddr("2001:db8:a::1"),
+		FlowletsOuter: config.FlowletsOuter{HopLimit: rapid.IntRange(1, 255).Draw(t, "hop limit")},
+		Gap:           time.Duration(rapid.IntRange(0, 1000).Draw(t, "gap")) * time.Millisecond,
+		Choice:        pick(t, config.Measured, config.Random, config.OfFlow),
+		Flows:         rapid.IntRange(64, 1<<24).Draw(t, "flows")}
 	if rapid.Bool().Draw(t, "flowlet probes") {
 		f.Probe = &config.Probe{Interval: 10 * time.Millisecond, Missed: 3,
 			Good: rapid.IntRange(1, 1000).Draw(t, "good")}

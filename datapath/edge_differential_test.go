@@ -326,12 +326,17 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 	}
 }
 
-// drawOuter is any valid value of each setting of outer headers, by its type.
-func drawOuter(seed uint64) (outer config.EdgeOuter) {
+func drawOuter(seed uint64) config.EdgeOuter {
+	return drawByName[config.EdgeOuter]("edge.", seed)
+}
+
+// drawByName is any valid value of each setting that a program gets by its name, by its type; role
+// is where the node file has them.
+func drawByName[T any](role string, seed uint64) (drawn T) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	fields := reflect.ValueOf(&outer).Elem()
+	fields := reflect.ValueOf(&drawn).Elem()
 	for _, s := range config.Settings() {
-		_, key, below := strings.Cut(s.Path, "edge.")
+		key, below := strings.CutPrefix(s.Path, role)
 		field := fields.FieldByNameFunc(func(name string) bool {
 			return strings.EqualFold(name, key)
 		})
@@ -343,7 +348,7 @@ func drawOuter(seed uint64) (outer config.EdgeOuter) {
 			field.SetBool(random.IntN(2) == 0)
 		}
 	}
-	return outer
+	return drawn
 }
 
 func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int,

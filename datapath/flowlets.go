@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"sextant/config"
 	"sextant/datapath/model"
 )
 
@@ -18,10 +19,10 @@ import (
 type FlowletsConfig struct {
 	Interfaces []string   // by which packets leave, and answers arrive
 	Source     netip.Addr // of outer headers
-	HopLimit   uint8
-	Gap        time.Duration // without a packet that ends a flowlet, at least
-	Choice     model.FlowletChoice
-	Flows      int // that are known at a time
+	config.FlowletsOuter
+	Gap    time.Duration // without a packet that ends a flowlet, at least
+	Choice model.FlowletChoice
+	Flows  int // that are known at a time
 }
 
 // Bounds of flowlets.
@@ -94,8 +95,9 @@ func (f *Flowlets) spec() (*ebpf.CollectionSpec, error) {
 	}
 	settings := flowletSettings{
 		Source: flowletWords(f.config.Source), Gap: uint64(f.config.Gap),
-		Choice: uint32(f.config.Choice), HopLimit: f.config.HopLimit,
+		Choice: uint32(f.config.Choice),
 	}
+	setByName(&settings, f.config.FlowletsOuter)
 	spec.Maps["flowlet_flows"].MaxEntries = uint32(f.config.Flows)
 	return spec, spec.Variables["settings"].Set(settings)
 }

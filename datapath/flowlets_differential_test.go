@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
+	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/datapath/packettest"
 )
@@ -31,13 +32,14 @@ var flowletSource = netip.MustParseAddr("fd00:c0de::a")
 func newFlowletWorld(t testing.TB, seed uint64, choice model.FlowletChoice) *flowletWorld {
 	t.Helper()
 	w := &flowletWorld{t: t, rng: rand.New(rand.NewPCG(seed, 3)), seen: map[string]int{},
-		model: &model.Flowlets{Source: flowletSource, HopLimit: 61, Choice: choice,
+		model: &model.Flowlets{Source: flowletSource, Choice: choice,
 			Gap:      500 * time.Microsecond,
 			Measures: map[netip.Addr]*model.FlowletMeasure{},
 			Flows:    map[model.FlowletEnds]*model.FlowletFlow{}}}
+	w.model.FlowletsOuter = drawByName[config.FlowletsOuter]("flowlets.", seed)
 	var err error
 	w.program, err = OpenFlowlets(t.TempDir(), FlowletsConfig{Source: flowletSource,
-		HopLimit: w.model.HopLimit, Gap: w.model.Gap, Choice: choice, Flows: 4096})
+		FlowletsOuter: w.model.FlowletsOuter, Gap: w.model.Gap, Choice: choice, Flows: 4096})
 	must(t, err)
 	t.Cleanup(w.program.Close)
 	for i := range 12 {

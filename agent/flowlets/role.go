@@ -69,7 +69,7 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 		return nil, nil
 	}
 	next := &Role{config: f, mtu: n.Domain.MTU, room: r, Config: datapath.FlowletsConfig{
-		Interfaces: f.Interfaces, Source: f.Source, HopLimit: uint8(f.HopLimit), Gap: f.Gap,
+		Interfaces: f.Interfaces, Source: f.Source, FlowletsOuter: f.FlowletsOuter, Gap: f.Gap,
 		Choice: choices[f.Choice], Flows: f.Flows}}
 	for _, g := range f.Groups {
 		group := model.FlowletGroup{Destinations: g.Destinations}

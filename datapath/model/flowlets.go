@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"sextant/config"
 )
 
 // FlowletChoice is how a path is chosen for a flowlet.
@@ -85,8 +87,8 @@ type FlowletFlow struct {
 
 // Flowlets is what bpf/flowlet.c does to packets, in Go.
 type Flowlets struct {
-	Source   netip.Addr
-	HopLimit uint8
+	Source netip.Addr
+	config.FlowletsOuter
 	Gap      time.Duration
 	Choice   FlowletChoice
 	Groups   []FlowletGroup

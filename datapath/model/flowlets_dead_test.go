@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/datapath/packettest"
 )
@@ -220,9 +221,10 @@ func newDeadPathWorld(t *testing.T, seed uint64, jitter float64, answers bool) *
 	w := &deadPathWorld{t: t, rng: rand.New(rand.NewPCG(seed, 21)), jitter: jitter,
 		trips: map[netip.Addr]time.Duration{},
 		host: &model.Flowlets{Choice: model.FlowletByMeasure, Gap: 5 * time.Millisecond,
-			Source: netip.MustParseAddr("2001:db8:a::1"), HopLimit: 64,
-			Measures: map[netip.Addr]*model.FlowletMeasure{},
-			Flows:    map[model.FlowletEnds]*model.FlowletFlow{}}}
+			Source:        netip.MustParseAddr("2001:db8:a::1"),
+			FlowletsOuter: config.FlowletsOuter{HopLimit: 64},
+			Measures:      map[netip.Addr]*model.FlowletMeasure{},
+			Flows:         map[model.FlowletEnds]*model.FlowletFlow{}}}
 	for i := range 4 {
 		p := model.FlowletPath{MTU: 1500,
 			SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%d::", i+1))}

@@ -235,7 +235,7 @@ func (m *Flowlets) outer(frame []byte, p *flowletPacket, path FlowletPath) []byt
 	if p.ipv4 {
 		next = 4
 	}
-	out = append(append(out, next, m.HopLimit), m.Source.AsSlice()...)
+	out = append(append(out, next, uint8(m.HopLimit)), m.Source.AsSlice()...)
 	return append(append(out, path.SID.AsSlice()...), frame[14:]...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/datapath/packettest"
 )
@@ -69,10 +70,11 @@ func TestFlowletsLongFlow(t *testing.T) {
 	back.Src, back.Dst, back.SrcPort, back.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
 	p.Payload = make([]byte, octets)
 	segment, acknowledgement := frame(p), frame(back)
-	host := model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second, HopLimit: 64,
-		Source:   netip.MustParseAddr("2001:db8:a::1"),
-		Measures: map[netip.Addr]*model.FlowletMeasure{},
-		Flows:    map[model.FlowletEnds]*model.FlowletFlow{},
+	host := model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second,
+		FlowletsOuter: config.FlowletsOuter{HopLimit: 64},
+		Source:        netip.MustParseAddr("2001:db8:a::1"),
+		Measures:      map[netip.Addr]*model.FlowletMeasure{},
+		Flows:         map[model.FlowletEnds]*model.FlowletFlow{},
 		Groups: []model.FlowletGroup{{Destinations: []netip.Prefix{
 			netip.MustParsePrefix("2001:db8:b::/48")}}}}
 	for _, sid := range []string{"fcbb:bb00:1::", "fcbb:bb00:2::"} {

@@ -85,7 +85,8 @@ func goTable(reasons []reason) string {
 // goName is a reason's constant in Go: ReasonBadIPHeader for bad_ip_header.
 func goName(name string) string {
 	initialisms := map[string]string{"ip": "IP", "icmp": "ICMP", "srv6": "SRv6", "srh": "SRH",
-		"hmac": "HMAC", "mtu": "MTU", "ecn": "ECN"}
+		"hmac": "HMAC", "mtu": "MTU", "ecn": "ECN", "tcp": "TCP", "udp": "UDP", "quic": "QUIC",
+		"vip": "VIP", "sid": "SID", "vrf": "VRF"}
 	result := "Reason"
 	for _, word := range strings.Split(name, "_") {
 		if known := initialisms[word]; known != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"sextant/agent/api"
+	"sextant/packet/capturefile"
 )
 
 // packet is one of a capture file.
@@ -47,31 +48,11 @@ func (a *app) readFrames(name string, limit int) ([]api.Frame, error) {
 	return frames, nil
 }
 
-// packetReader is what both formats have in common.
-type packetReader interface {
-	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
-	LinkType() layers.LinkType
-}
-
-// pcapngMagic begins a pcapng file: the type of a section header.
-var pcapngMagic = []byte{0x0a, 0x0d, 0x0d, 0x0a}
-
 // framesOf reads frames with an Ethernet header; packets without one get one.
 func framesOf(in io.Reader, limit int) ([]api.Frame, error) {
-	buffered := bufio.NewReader(in)
-	magic, err := buffered.Peek(len(pcapngMagic))
+	reader, err := capturefile.Open(bufio.NewReader(in))
 	if err != nil {
-		return nil, errors.New("the file is empty; give a pcap or pcapng file")
-	}
-	var reader packetReader
-	if bytes.Equal(magic, pcapngMagic) {
-		reader, err = pcapgo.NewNgReader(buffered, pcapgo.DefaultNgReaderOptions)
-	} else {
-		reader, err = pcapgo.NewReader(buffered)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w; give a pcap or pcapng file, as tcpdump -w and sextant "+
-			"capture -w write them", err)
+		return nil, err
 	}
 	var frames []api.Frame
 	for len(frames) < limit {

@@ -2,7 +2,6 @@ package cflb
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 
+	"sextant/packet/capturefile"
 	"sextant/packet/cflb"
 )
 
@@ -31,34 +30,11 @@ func readCapture(name string) (*traffic, error) {
 	return t, nil
 }
 
-type captureReader interface {
-	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
-	LinkType() layers.LinkType
-}
-
-var pcapngMagic = []byte{0x0a, 0x0d, 0x0d, 0x0a}
-
-func openCapture(in *bufio.Reader) (r captureReader, err error) {
-	magic, err := in.Peek(len(pcapngMagic))
-	if err != nil {
-		return nil, errors.New("the file is empty")
-	}
-	if bytes.Equal(magic, pcapngMagic) {
-		r, err = pcapgo.NewNgReader(in, pcapgo.DefaultNgReaderOptions)
-	} else {
-		r, err = pcapgo.NewReader(in)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w; give a pcap or pcapng file, as tcpdump -w writes them", err)
-	}
-	return r, nil
-}
-
 // captureBinsMost bounds the time that a capture takes: a day.
 const captureBinsMost = 24 * 3600 * binsPerSecond
 
 func trafficOf(in *bufio.Reader) (*traffic, error) {
-	reader, err := openCapture(in)
+	reader, err := capturefile.Open(in)
 	if err != nil {
 		return nil, err
 	}

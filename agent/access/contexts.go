@@ -1,12 +1,15 @@
 package access
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 
@@ -50,19 +53,56 @@ func ParseContexts(text []byte) ([]Context, error) {
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.Strict()); err != nil {
 		return nil, err
 	}
-	for i, c := range file.Contexts {
-		switch {
-		case c.Name == "" || c.Address == "" || c.Token == "":
-			return nil, fmt.Errorf("contexts[%d]: name, address and token are needed", i)
-		case c.Daemon != Agent && c.Daemon != Controller:
-			return nil, fmt.Errorf("contexts[%d]: unknown daemon %.20q; write agent or controller",
-				i, c.Daemon)
-		case slices.ContainsFunc(file.Contexts[:i],
-			func(o Context) bool { return o.Name == c.Name }):
-			return nil, fmt.Errorf("contexts[%d]: %.80q is there twice; delete one", i, c.Name)
-		}
+	if err := check(file.Contexts); err != nil {
+		return nil, err
 	}
 	return file.Contexts, nil
+}
+
+// check says what is wrong with contexts, and rids texts in PEM of what is around their blocks.
+func check(list []Context) error {
+	for i := range list {
+		c := &list[i]
+		switch {
+		case c.Name == "" || c.Address == "" || c.Token == "":
+			return fmt.Errorf("contexts[%d]: name, address and token are needed", i)
+		case strings.ContainsFunc(c.Name+c.Address+c.Token, unprintable):
+			return fmt.Errorf("contexts[%d]: name, address or token has characters that can't be "+
+				"printed", i)
+		case c.Daemon != Agent && c.Daemon != Controller:
+			return fmt.Errorf("contexts[%d]: unknown daemon %.20q; write agent or controller",
+				i, c.Daemon)
+		case slices.ContainsFunc(list[:i], func(o Context) bool { return o.Name == c.Name }):
+			return fmt.Errorf("contexts[%d]: %.80q is there twice; delete one", i, c.Name)
+		}
+		for key, text := range map[string]*string{"ca": &c.CA, "certificate": &c.Certificate,
+			"key": &c.Key} {
+			if blocks := blocksOf(*text); blocks != "" || *text == "" {
+				*text = blocks
+				continue
+			}
+			return fmt.Errorf("contexts[%d]: %s has nothing in PEM, which begins with -----BEGIN",
+				i, key)
+		}
+	}
+	return nil
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// blocksOf is a text's blocks in PEM, without what is around them and their headers.
+func blocksOf(text string) string {
+	var blocks []byte
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return string(blocks)
+		}
+		if !strings.ContainsFunc(block.Type, unprintable) {
+			blocks = append(blocks, pem.EncodeToMemory(&pem.Block{Type: block.Type,
+				Bytes: block.Bytes})...)
+		}
+	}
 }
 
 // ReadContexts reads a file of contexts; one that is not there has none. It has tokens, so that it
@@ -84,6 +124,9 @@ func ReadContexts(name string) ([]Context, error) {
 
 // WriteContexts replaces a file of contexts, which its owner alone can read, in one step.
 func WriteContexts(name string, list []Context) error {
+	if err := check(list); err != nil {
+		return err
+	}
 	text, err := yaml.Marshal(contexts{list})
 	if err != nil {
 		return err

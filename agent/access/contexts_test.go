@@ -12,9 +12,11 @@ func TestContextsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"contexts: [{name: a}]": "contexts[0]: name, address and token " +
 			"are needed",
-		strings.Replace(good, "agent", "x", 1):         `unknown daemon "x"`,
-		strings.Replace(good, "name", "nam", 1):        "nam",
-		good + strings.TrimPrefix(good, "contexts:\n"): `contexts[1]: "a" is there twice`,
+		strings.Replace(good, "agent", "x", 1):             `unknown daemon "x"`,
+		strings.Replace(good, "name", "nam", 1):            "nam",
+		good + strings.TrimPrefix(good, "contexts:\n"):     `contexts[1]: "a" is there twice`,
+		strings.Replace(good, ": t}", `: t, ca: "\n"}`, 1): "ca has nothing in PEM",
+		strings.Replace(good, "'x:1'", `"x:1\t"`, 1):       "can't be printed",
 	} {
 		if _, err := ParseContexts([]byte(text)); err == nil || !strings.Contains(err.Error(),
 			want) {
@@ -25,7 +27,8 @@ func TestContextsAreRefused(t *testing.T) {
 
 // What is read is written and read again as it was.
 func FuzzParseContexts(f *testing.F) {
-	f.Add([]byte("contexts:\n- {name: a, daemon: agent, address: 'x:1', token: t, ca: \"p\\n\"}\n"))
+	f.Add([]byte("contexts:\n- {name: a, daemon: agent, address: 'x:1', token: t, " +
+		"ca: \"-----BEGIN A-----\\nAQID\\n-----END A-----\\n\"}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		list, err := ParseContexts(text)
 		if err != nil {

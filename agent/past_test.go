@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,44 @@ func TestPowerFailure(t *testing.T) {
 		t.Errorf("chains before and after the power failure (-before +after):\n%s", diff)
 	}
 	r.stop()
+}
+
+// TestPowerFailureBeforeChanges: what the disk has of services that never changed is a rule, by
+// which the same chains are made; and if the backends are others now, chains name the ones before.
+func TestPowerFailureBeforeChanges(t *testing.T) {
+	m := newMachine(t)
+	text := strings.Replace(strings.Replace(nodeText, "      port: 80\n",
+		"      port: 80\n      candidates: 1\n      depth: 2\n", 1), `"fcbb:bb00:3::"}`,
+		`"fcbb:bb00:3::", weight: 50}`, 1)
+	r := m.start(text)
+	mark, before := m.markOf(1), m.chainsOf(1)
+	r.stop()
+	must(t, m.unload())
+	records, err := filepath.Glob(filepath.Join(m.dir, "state", "both1.chains", "*tcp"))
+	if err != nil || len(records) > 0 {
+		t.Errorf("%v; the disk has the records %v", err, records)
+	}
+	r = m.start(text)
+	wantChains(t, m.chainsOf(1), before)
+	if is := m.markOf(1); is != mark {
+		t.Errorf("after a power failure the mark is %x, want %x", is, mark)
+	}
+	r.stop()
+	must(t, m.unload())
+	r = m.start(strings.Replace(text, "weight: 50", "weight: 1", 1))
+	defer r.stop()
+	moved := 0
+	for i, c := range m.chainsOf(1) {
+		first := before[i].IDs[0]
+		if place := slices.Index(c.IDs[:c.Length], first); place < 0 {
+			t.Fatalf("bucket %d: %v has lost %v", i, c, before[i])
+		} else if place > 0 {
+			moved++
+		}
+	}
+	if moved == 0 {
+		t.Error("no bucket has another first candidate")
+	}
 }
 
 // A journal that can't be read is as good as none.

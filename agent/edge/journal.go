@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,10 +18,11 @@ import (
 	"sextant/lb/pool"
 )
 
-// journal keeps the chains of each service on disk, for the day on which the machine loses its
-// memory: after a mere restart of the agent they are still in the kernel. A record is written
-// within the second, whole or not at all; so a power failure costs the last change at most. One
-// goroutine writes, the owner only hands over. What the disk does not take is tried again.
+// journal keeps the chains of each service on disk, or the rule that they follow from, for the day
+// on which the machine loses its memory: after a mere restart of the agent they are still in the
+// kernel. A record is written within the second, whole or not at all; so a power failure costs the
+// last change at most. One goroutine writes, the owner only hands over. What the disk does not take
+// is tried again.
 type journal struct {
 	dir string
 	log *slog.Logger
@@ -32,6 +32,7 @@ type journal struct {
 
 	mutex   sync.Mutex
 	failure error // why the disk has not all; nil: it has
+	rules   rules // of services without a record; run changes them
 }
 
 // OpenJournal begins to write.
@@ -40,6 +41,7 @@ func OpenJournal(state, node string, log *slog.Logger) *journal {
 		dir: filepath.Join(state, node+".chains"), log: log,
 		waiting: make(chan map[config.Endpoint]*pool.Generation, 1), done: make(chan struct{}),
 	}
+	j.openRules()
 	go j.run()
 	return j
 }
@@ -70,22 +72,18 @@ const recordsAtOnce = 8
 func (j *journal) keepAll(pending map[config.Endpoint]*pool.Generation) error {
 	var next atomic.Int64
 	var writing sync.WaitGroup
-	endpoints := slices.Collect(maps.Keys(pending))
+	endpoints, failure := j.keepRules(pending)
 	failures := make([]error, len(endpoints))
 	for range min(recordsAtOnce, len(endpoints)) {
 		writing.Go(func() {
 			var record []byte // one for all
 			for i := int(next.Add(1)) - 1; i < len(endpoints); i = int(next.Add(1)) - 1 {
-				g := pending[endpoints[i]]
-				if g != nil {
-					record = g.AppendRecord(record[:0])
-				}
-				failures[i] = j.keep(endpoints[i], g, record)
+				record = pending[endpoints[i]].AppendRecord(record[:0])
+				failures[i] = j.keep(endpoints[i], record)
 			}
 		})
 	}
 	writing.Wait()
-	var failure error
 	for i, endpoint := range endpoints {
 		if failures[i] == nil {
 			delete(pending, endpoint)
@@ -123,13 +121,7 @@ func (j *journal) warning() string {
 }
 
 // keep writes the record of a service's chains, if the disk has others.
-func (j *journal) keep(e config.Endpoint, g *pool.Generation, record []byte) error {
-	if g == nil {
-		if err := os.Remove(j.path(e)); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
+func (j *journal) keep(e config.Endpoint, record []byte) error {
 	if is, err := os.ReadFile(j.path(e)); err == nil && bytes.Equal(is, record) {
 		return nil
 	}
@@ -167,7 +159,7 @@ func (j *journal) write(generations map[config.Endpoint]*pool.Generation) {
 func (j *journal) read(e config.Endpoint) told {
 	chains, at, err := j.readFile(j.path(e))
 	if errors.Is(err, os.ErrNotExist) {
-		return told{}
+		return j.ruled(e)
 	}
 	if err != nil {
 		j.log.Warn("chains from before are lost: connections in buckets that moved may break",
@@ -175,6 +167,21 @@ func (j *journal) read(e config.Endpoint) told {
 		return told{}
 	}
 	return told{chains, at}
+}
+
+// ruled returns the chains that a service's rule makes, as read does.
+func (j *journal) ruled(e config.Endpoint) told {
+	rule, kept := j.rule(e)
+	if !kept {
+		return told{}
+	}
+	g, err := rule.Generation()
+	if err != nil {
+		j.log.Warn("chains from before are lost: connections in buckets that moved may break",
+			"service", e, "error", err)
+		return told{}
+	}
+	return told{ChainsOf(g), rule.at}
 }
 
 func (j *journal) readFile(path string) ([]pool.Chain, time.Time, error) {

@@ -60,6 +60,9 @@ func (x *exchange) chainsFromBefore(
 	for _, p := range past {
 		x.ignore(s.Endpoint, p.chains, x.knownAbroad(s.Members))
 	}
+	if len(past) == 0 && x.Journal.makes(s, buckets, n.Secret) {
+		return nil // they are those that New makes
+	}
 	own := x.Journal.read(s.Endpoint)
 	switch {
 	case declared:

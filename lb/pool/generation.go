@@ -59,6 +59,7 @@ type Generation struct {
 	order     Order     // of the candidates
 	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
 	empty     bool      // no chain names a backend
+	fresh     bool      // the chains are those that New makes of spec and backends
 	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
 	buckets   table
 	// buckets that any change may change: they look beyond the best of their order, or a candidate
@@ -198,6 +199,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	next.buckets = g.successor()
 	if g.empty {
 		next.begin(is)
+		next.fresh = true
 		return next, nil
 	}
 	for bucket := range g.Buckets() {

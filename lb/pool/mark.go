@@ -11,14 +11,21 @@ import (
 )
 
 // Mark is a digest of what the chains of a generation without a past follow from: the spec, the
-// backends and how this program chooses among them. 0: the chains have a past, or follow from more.
+// backends and how this program chooses among them. Its last bit says that the chains are those
+// that [New] makes. 0: the chains have a past, or follow from more.
 type Mark uint64
+
+// freshMark is the bit of chains as New makes them: after a past they may name others in reserve.
+const freshMark Mark = 1
 
 // Mark returns the generation's. Chains that are kept with it need not be computed again: see
 // [Continue].
 func (g *Generation) Mark() Mark {
 	if !g.isPlain() {
 		return 0
+	}
+	if g.fresh {
+		return markOf(g.spec, g.backends) | freshMark
 	}
 	return markOf(g.spec, g.backends)
 }
@@ -51,10 +58,11 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 		return nil, err
 	}
 	listed := sorted(backends)
-	if mark == 0 || len(chains) != spec.Buckets || mark != markOf(spec, listed) {
+	if mark == 0 || len(chains) != spec.Buckets || mark&^freshMark != markOf(spec, listed) {
 		return nil, nil
 	}
-	g := &Generation{spec: spec, backends: listed, buckets: tableOf(chains)}
+	g := &Generation{spec: spec, backends: listed, buckets: tableOf(chains),
+		fresh: mark&freshMark != 0}
 	members := make([]consistenthash.Member, len(listed))
 	for i, b := range listed {
 		members[i] = b.member()
@@ -90,12 +98,12 @@ func tableOf(chains []Chain) table {
 	return t
 }
 
-// markOf digests a spec, and backends by ascending id.
+// markOf digests a spec, and backends by ascending id. Its last bit is 0.
 func markOf(spec Spec, backends []Backend) Mark {
 	digest := sha256.New()
-	for _, field := range []uint64{uint64(algorithm()), uint64(spec.Buckets), spec.Seed,
-		uint64(spec.Policy), uint64(spec.Method), uint64(spec.Candidates), uint64(spec.Depth),
-		uint64(spec.Drain)} {
+	for _, field := range []uint64{markVersion, uint64(algorithm()), uint64(spec.Buckets),
+		spec.Seed, uint64(spec.Policy), uint64(spec.Method), uint64(spec.Candidates),
+		uint64(spec.Depth), uint64(spec.Drain)} {
 		writeWord(digest, field)
 	}
 	for _, b := range backends {
@@ -104,8 +112,11 @@ func markOf(spec Spec, backends []Backend) Mark {
 			writeWord(digest, field)
 		}
 	}
-	return max(1, Mark(binary.BigEndian.Uint64(digest.Sum(nil))))
+	return max(2, Mark(binary.BigEndian.Uint64(digest.Sum(nil)))&^freshMark)
 }
+
+// markVersion tells marks of another meaning of their bits apart.
+const markVersion = 2
 
 func writeWord(to hash.Hash, word uint64) {
 	to.Write(binary.BigEndian.AppendUint64(nil, word)) // never fails

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket/layers"
@@ -113,15 +114,22 @@ func (w *targetWorld) listen(address string, multipath bool) net.Listener {
 // ask connects to a port, and returns what the server says.
 func (w *targetWorld) ask(at netip.AddrPort) (string, error) { return w.askFrom(0, at) }
 
-// askFrom does so from a port of the client; 0: any.
+// askFrom does so from a port of the client; 0: any. The client's end of the connection before has
+// the port until the server has acknowledged that it is closed.
 func (w *targetWorld) askFrom(port int, at netip.AddrPort) (string, error) {
 	var c net.Conn
 	from := net.Dialer{LocalAddr: &net.TCPAddr{Port: port}}
-	if err := w.client.Do(func() (err error) {
-		c, err = from.Dial("tcp", at.String())
-		return err
-	}); err != nil {
-		return "", err
+	for deadline := time.Now().Add(wirePatience); ; time.Sleep(time.Millisecond) {
+		err := w.client.Do(func() (err error) {
+			c, err = from.Dial("tcp", at.String())
+			return err
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return "", err
+		}
 	}
 	defer c.Close()
 	text, err := io.ReadAll(c)

@@ -22,6 +22,7 @@ const (
 	askedDestinations = 3 // behind each: one that hashes addresses alone shows by several
 	askedSources      = 6 // own addresses, until a router answers to one
 	askedRounds       = 16
+	askedSilent       = 2           // without an answer; one round may wait for neighbours
 	askedWait         = time.Second // Linux answers one probe a second, after a burst
 )
 
@@ -94,7 +95,8 @@ func (f *follower) ask(c *config.CFLB) error {
 			for index, from := range asked {
 				all[index] = append(all[index], from...)
 			}
-			if f.Follows, f.known = all.Follows(); f.known || len(all) == 0 {
+			if f.Follows, f.known = all.Follows(); f.known || len(all) == 0 &&
+				round+1 == askedSilent {
 				break // if nobody answers, no router has a way back to this source
 			}
 		}

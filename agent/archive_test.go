@@ -80,7 +80,7 @@ func TestEtcdTellsThePast(t *testing.T) {
 		"edge2": {"", "", true},
 		"with another secret": {"secret: 00112233445566778899aabbccddeeff",
 			"secret: ff112233445566778899aabbccddeeff", false},
-		"with another flow hash": {"node: with", "flowHash: nh\nnode: with", false},
+		"with another flow hash": {"node: with", "flowHash: siphash\nnode: with", false},
 		"with other buckets": {"  source: fd00:5e::e1\n",
 			"  source: fd00:5e::e1\n  buckets: 1021\n", false},
 	} {
@@ -240,8 +240,7 @@ func TestEtcdRecordsCountByTheirAge(t *testing.T) {
 // sealed is the record of a node at which one backend had each bucket of the web service.
 func sealed(t *testing.T, node string, at time.Time, owner uint16) []byte {
 	t.Helper()
-	secret, err := flow.ParseSecret(clusterSecret)
-	must(t, err)
+	secret := flow.Secret(clusterSigning(t))
 	chains := recordOf(t, 65537, owner)
 	return signing.Record{
 		Endpoint: webEndpoint, Node: node, At: at, Chains: []byte(chains),
@@ -278,8 +277,7 @@ func TestEtcdIsFilledAgain(t *testing.T) {
 // chainsIn are the chains in a record of the web service.
 func chainsIn(t *testing.T, r archive.Record) []byte {
 	t.Helper()
-	secret, err := flow.ParseSecret(clusterSecret)
-	must(t, err)
+	secret := flow.Secret(clusterSigning(t))
 	record, err := signing.Open(secret, webEndpoint, r.Node, r.Data, 1<<20)
 	must(t, err)
 	return record.Chains

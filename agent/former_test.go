@@ -48,7 +48,7 @@ func lost(had, now map[uint16][]string, gone ...string) (lost int) {
 func TestFormerFlows(t *testing.T) {
 	for name, pairs := range map[string][]string{
 		"another secret": {"ddeeff", "ddeefe"},
-		"another hash":   {"node:", "flowHash: nh\nnode:"},
+		"another hash":   {"node:", "flowHash: siphash\nnode:"},
 		"fewer buckets":  {"  source: fd", "  buckets: 1021\n  source: fd"},
 		"both": {"ddeeff", "ddeefe", "  source: fd",
 			"  buckets: 1021\n  source: fd"},

@@ -151,7 +151,7 @@ func TestPoliciesThatKeepNone(t *testing.T) {
 func TestStartThatEndsConnections(t *testing.T) {
 	for _, pairs := range [][]string{
 		{"  source: fd", "  buckets: 1021\n  source: fd"}, {"ddeeff", "ddeefe"},
-		{"node:", "flowHash: nh\nnode:"}, {backend5, ""},
+		{"node:", "flowHash: siphash\nnode:"}, {backend5, ""},
 	} {
 		m := newMachine(t)
 		text := guardText()

@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -138,8 +137,7 @@ func TestBrokenJournal(t *testing.T) {
 // An edge that starts without memory has the past of its peers. Who does not know the secret, has
 // another number of buckets or does not answer is not believed, and not waited for long.
 func TestPeersTellThePast(t *testing.T) {
-	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
-	must(t, err)
+	secret := clusterSigning(t)
 	silent := netip.MustParseAddrPort("127.0.0.1:1")
 	for name, test := range map[string]struct {
 		peer  netip.AddrPort
@@ -147,7 +145,7 @@ func TestPeersTellThePast(t *testing.T) {
 	}{
 		"a peer":                {peer(t, secret, 65537), true},
 		"with another secret":   {peer(t, make([]byte, 16), 65537), false},
-		"with another hash":     {peer(t, signingByNH(t), 65537), false},
+		"with another hash":     {peer(t, mustHex(t, clusterSecret), 65537), false},
 		"with other buckets":    {peer(t, secret, 1021), false},
 		"who does not answer":   {silent, false},
 		"who has no such chain": {netip.MustParseAddrPort(httptestNotFound(t)), false},

@@ -66,7 +66,7 @@ func TestEdgeTellsPeers(t *testing.T) {
 	must(t, m.ns.Do(upLoopback))
 	r := m.start(withMetrics(exactText))
 	defer r.stop()
-	secret := mustHex(t, clusterSecret)
+	secret := clusterSigning(t)
 	headers := m.signed(secret, webEndpoint, aNonce)
 	response, record := m.ask(webEndpoint, headers)
 	digest := sha256.Sum256([]byte(record))
@@ -94,7 +94,7 @@ func TestStrangersGetNoChains(t *testing.T) {
 	must(t, m.ns.Do(upLoopback))
 	r := m.start(withMetrics(exactText))
 	defer r.stop()
-	secret := mustHex(t, clusterSecret)
+	secret := clusterSigning(t)
 	good := func() map[string]string { return m.signed(secret, webEndpoint, aNonce) }
 	with := func(pairs ...string) map[string]string {
 		h := good()
@@ -115,7 +115,7 @@ func TestStrangersGetNoChains(t *testing.T) {
 		"a version alone": {map[string]string{"Sextant-Version": "2"}, 401,
 			"sign the challenge"},
 		"another secret":    {m.signed(make([]byte, 16), webEndpoint, aNonce), 401, "not signed"},
-		"another flow hash": {m.signed(signingByNH(t), webEndpoint, aNonce), 401, "not signed"},
+		"another flow hash": {m.signed(mustHex(t, clusterSecret), webEndpoint, aNonce), 401, "not signed"},
 		"for another place": {elsewhere, 401, "not signed"},
 		"another nonce":     {with("Sextant-Nonce", strings.Repeat("0", 32)), 401, "not signed"},
 		"a nonce of a form of its own": {
@@ -183,7 +183,7 @@ func deflate(t *testing.T, plain string) []byte {
 // An answer counts for the question that it answers: not one that was recorded earlier, not one
 // with chains of another, and not one that is too long.
 func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
-	secret := mustHex(t, clusterSecret)
+	secret := clusterSigning(t)
 	other := recordOf(t, 65537, 2)
 	digest := sha256.Sum256([]byte(other))
 	for name, edit := range map[string]func(h http.Header, record string) string{
@@ -235,7 +235,7 @@ func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
 
 // A peer that was not there when the edge started is asked until it is; the status says so.
 func TestPeersTellThePastLate(t *testing.T) {
-	secret := mustHex(t, clusterSecret)
+	secret := clusterSigning(t)
 	f := fakePeer(t, secret, recordOf(t, config.DefaultBuckets, 3))
 	f.away.Store(true)
 	peers := fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", f.address)

@@ -17,9 +17,8 @@ import (
 
 const clusterSecret = "00112233445566778899aabbccddeeff"
 
-// signingByNH is the secret with which edges of the cluster would sign chains if they hashed flows
-// by NH.
-func signingByNH(t *testing.T) []byte {
+// clusterSigning is the secret with which edges of the cluster sign chains: they hash flows by NH.
+func clusterSigning(t *testing.T) []byte {
 	t.Helper()
 	secret, err := flow.ParseSecret(clusterSecret)
 	must(t, err)

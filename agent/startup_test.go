@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -55,8 +54,7 @@ const (
 // chains until BGP has told of it, or has told all and not of it. It announces its VIPs then, and
 // no sooner.
 func TestFreshEdgeWaitsForBGP(t *testing.T) {
-	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
-	must(t, err)
+	secret := clusterSigning(t)
 	for name, test := range map[string]struct {
 		tells int    // id of the host that BGP tells of
 		then  string // who is in each chain
@@ -226,8 +224,7 @@ func TestOwnPeer(t *testing.T) {
 
 // What a peer calls by a number of its own is nobody here: it is left out and counted.
 func TestForeignNumbersAreIgnored(t *testing.T) {
-	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
-	must(t, err)
+	secret := clusterSigning(t)
 	m := newMachine(t)
 	r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n",
 		fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", peerOf(t, secret, 65537, 0xe001)), 1))

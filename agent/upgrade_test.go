@@ -182,10 +182,9 @@ func TestPeersTellTheBuckets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			secret := m.parse(exactText).Secret
 			var peers []string
 			for _, buckets := range test.peers {
-				peers = append(peers, fmt.Sprintf("%q", peer(t, secret[:], buckets)))
+				peers = append(peers, fmt.Sprintf("%q", peer(t, clusterSigning(t), buckets)))
 			}
 			r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n",
 				"  source: fd00:5e::e1\n  peers: ["+strings.Join(peers, ", ")+"]\n", 1))

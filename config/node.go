@@ -22,7 +22,7 @@ type Node struct {
 	// absolute path of a file that holds the secret; "" when Secret is in the node file
 	SecretFile string `key:"secretFile" omit:"zero"`
 	// how the flow hash is computed, the same on all nodes of the cluster
-	FlowHash flow.Function `key:"flowHash" default:"siphash" omit:"default"`
+	FlowHash flow.Function `key:"flowHash" default:"nh" omit:"default"`
 	// directory in which run-time changes survive restarts
 	State string `key:"state" default:"/var/lib/sextant"`
 	API   API    `key:"api" present:"always"`

@@ -38,7 +38,7 @@ const (
 	portsPerClient = 4096 // 1 << PORTS_LOG2 of bpf/bench.c
 )
 
-var benchFlowHash = flag.String("flowhash", "siphash", "flow hash of the bench's edges")
+var benchFlowHash = flag.String("flowhash", "nh", "flow hash of the bench's edges")
 
 var (
 	benchClientV6   = netip.MustParseAddr("2001:db8:c1::100") // and 255 more

@@ -211,6 +211,7 @@ func (e *Room) Refresh() error {
 	}
 	if e.checks.stale {
 		e.followLoads()
+		e.keepDetours()
 		e.check()
 	}
 	e.checks.notePanics()

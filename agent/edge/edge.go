@@ -136,6 +136,7 @@ func (c edgeChange) Guard(next *config.Node) error { return c.room.Guard(next, c
 // Settled is role.Settler.
 func (e *Room) Settled() {
 	e.followNetwork()
+	e.keepDetours()
 	e.followLoads()
 	e.check()
 	e.dropStrays()

@@ -27,9 +27,10 @@ type ways struct {
 	ahead   *network.Known      // for the node file that Build was given last
 	problem string              // why it can't be read
 	weights map[protection.Link]float64
-	silence string             // why the controller tells nothing
-	search  *way.Search        // on the network that was searched last; nil: it has changed
-	on      searched           // what that network was
+	silence string      // why the controller tells nothing
+	search  *way.Search // on the network that was searched last; nil: it has changed
+	on      searched    // what that network was
+	detours detours
 	stop    context.CancelFunc // of what follows
 	nudge   chan struct{}      // the topology may have changed
 }
@@ -97,6 +98,7 @@ func (w *ways) searchOn(known *network.Known, n *config.Node) *way.Search {
 		w.on = on
 		w.search = way.NewSearch(way.Network{View: view.View, Block: view.Block, From: on.from,
 			Weights: w.weights})
+		w.detours.foresee(w.search, known == w.known)
 	}
 	return w.search
 }
@@ -106,6 +108,7 @@ func (w *ways) end() {
 	if w.stop != nil {
 		w.stop()
 	}
+	w.detours.end()
 	*w = ways{}
 }
 
@@ -184,6 +187,7 @@ func (e *Room) networkRead(n *network.Known) {
 	e.ways.known, e.ways.problem = n, ""
 	e.Log.Info("topology of the edge's ways", "nodes", n.Graph.Nodes(), "edges", n.Graph.Edges())
 	e.waysChanged(func(*config.Way) bool { return true })
+	e.keepDetours()
 }
 
 // waysChanged computes the ways of the services concerned, and brings those into force that are

@@ -254,6 +254,45 @@ func BenchmarkG6ThousandAffected(b *testing.B) {
 	runtime.KeepAlive(e)
 }
 
+// G6, fourth: the same failure, of which the engine has found out before it what its policies take.
+// Preparing is one failure here, of those that cross paths.
+func BenchmarkG6Prepared(b *testing.B) {
+	g := open(b, "large/isp10000")
+	e := engine(b, g.All())
+	link, queries := crossing(g, 1000)
+	queries = append(queries, randomPairs(g, 1000)...)
+	answers, err := e.Batch(queries, runtime.GOMAXPROCS(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	d, err := segment.NewDetours(e, answers, 1<<30)
+	if err != nil {
+		b.Fatal(err)
+	}
+	before, begun, steps := heapMiB(), cpu(), 0
+	for down := []topology.Edge{link, g.Reverse(link)}; ; steps++ {
+		if _, known := d.After(down...); known {
+			break
+		}
+		if more, err := d.Step(); err != nil || !more {
+			b.Fatal("the failure is not prepared", err)
+		}
+	}
+	prepare, held := cpu()-begun, heapMiB()-before
+	var taken durations
+	found := 0
+	for b.Loop() {
+		begun := cpu()
+		answers, _ := d.After(link, g.Reverse(link))
+		taken, found = append(taken, cpu()-begun), len(answers)
+	}
+	taken.report(b, "/failure")
+	b.ReportMetric(float64(found), "policies")
+	b.ReportMetric(prepare.Seconds(), "cpu-s/preparing")
+	b.ReportMetric(held, "MiB/preparing")
+	runtime.KeepAlive(e)
+}
+
 // crossing picks the edge that the quickest ways from 100 ingress nodes cross most often, and so
 // many policies that do, from these.
 func crossing(g *topology.Graph, count int) (topology.Edge, []segment.Query) {

@@ -87,6 +87,7 @@ const (
 	// the IGP's links that are still free do not connect source and destination
 	NoWay       Stop = "no way left"
 	ListTooLong Stop = "list too long" // they do, but not with that many SIDs of this model
+	NotSought   Stop = "not sought"    // [Detours]: others failed besides, and none was looked for
 )
 
 // Answer is what a query found.

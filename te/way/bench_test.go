@@ -2,9 +2,13 @@ package way_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"sextant/te/segment"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
 	"sextant/te/topology/generate"
 	"sextant/te/way"
 )
@@ -32,6 +36,78 @@ func BenchmarkServices(b *testing.B) {
 					}
 				}
 			}
+		})
+	}
+}
+
+// cpu is the processor time of this process.
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// An edge of 1000 servers behind as many nodes, of 10,000, when a link fails that ways to most of
+// them cross: the topology is read anew, and two disjoint paths to each are to be known.
+func BenchmarkFailure(b *testing.B) {
+	g, err := dataset.Open("large/isp10000")
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := way.Network{View: g.All(), Block: block(b), From: g.Node(97).Name}
+	w := way.Wanted{Intent: way.Intent{By: way.Delay, Paths: 2, MaxSIDs: 3,
+		Model: segment.ForcedAdjacency}}
+	for i := range topology.Node(1000) {
+		w.To = append(w.To, g.Node(9*i+5).Name)
+	}
+	before, err := way.NewSearch(n).Compute(w.Intent, w.To, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	link, most := topology.NoEdge, 0
+	crossing := map[string]int{}
+	for _, a := range before {
+		for _, p := range a.Paths {
+			for _, l := range p.Links {
+				crossing[l.String()]++
+			}
+		}
+	}
+	for e := range topology.Edge(g.Edges()) {
+		name := g.Node(g.From(e)).Name + ">" + g.Node(g.To(e)).Name
+		if crossing[name] > most {
+			link, most = e, crossing[name]
+		}
+	}
+	after := n
+	after.View = rebuilt(b, g, []topology.Edge{link, g.Reverse(link)}, asItWas).All()
+	d := way.NewDetours(n, []way.Wanted{w}, 32<<20)
+	for left := 1500; left > 0; { // the link that most ways cross comes first
+		if _, err = d.Step(); err != nil {
+			b.Fatal(err)
+		}
+		if d.Ready() {
+			left--
+		}
+	}
+	for _, foresees := range []bool{false, true} {
+		b.Run(fmt.Sprintf("foreseen %v", foresees), func(b *testing.B) {
+			begun := cpu()
+			for b.Loop() {
+				s := way.NewSearch(after)
+				if foresees {
+					if known, _ := s.Foresee(d); !known {
+						b.Fatal("nothing is foreseen")
+					}
+				}
+				if _, err := s.Compute(w.Intent, w.To, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((cpu()-begun).Milliseconds())/float64(b.N), "cpu-ms/failure")
+			b.ReportMetric(float64(most), "ways-moved")
 		})
 	}
 }

@@ -65,8 +65,9 @@ type Answer struct {
 // Search finds paths on a network for any number of intents, which share what a metric takes. It
 // and the network must not change meanwhile; it is for one goroutine.
 type Search struct {
-	network Network
-	engines map[Metric]*segment.Engine
+	network  Network
+	engines  map[Metric]*segment.Engine
+	foreseen map[asker]segment.Answer // that need not be searched
 }
 
 // NewSearch prepares to find paths on a network.
@@ -131,6 +132,8 @@ type search struct {
 	from   topology.Node
 	avoid  []topology.Edge
 	plan   sidlist.Plan
+	key    string                   // of the intent
+	known  map[asker]segment.Answer // that need not be searched
 }
 
 func (all *Search) search(i Intent) (*search, error) {
@@ -145,6 +148,7 @@ func (all *Search) search(i Intent) (*search, error) {
 	}
 	var err error
 	s.engine, err = all.engine(i.By)
+	s.known, s.key = all.foreseen, i.Key()
 	return s, err
 }
 
@@ -208,12 +212,24 @@ func (s *search) to(name string, before Answer) (a Answer, err error) {
 	if v == s.from {
 		return a, nil // the server is where the edge is
 	}
-	query := segment.Query{From: s.from, To: v, Model: s.intent.Model, Avoid: s.avoid,
-		MaxSIDs: s.intent.MaxSIDs + 1, Paths: max(1, s.intent.Paths)}
-	found, err := s.engine.Disjoint(query)
-	if err != nil {
-		return a, err
+	found, known := s.known[asker{s.key, v}]
+	if !known {
+		if found, err = s.engine.Disjoint(s.query(v)); err != nil {
+			return a, err
+		}
 	}
+	return s.answer(name, before, found)
+}
+
+// query asks for the paths to a node.
+func (s *search) query(to topology.Node) segment.Query {
+	return segment.Query{From: s.from, To: to, Model: s.intent.Model, Avoid: s.avoid,
+		MaxSIDs: s.intent.MaxSIDs + 1, Paths: max(1, s.intent.Paths)}
+}
+
+// answer names what was found, or keeps what was there before.
+func (s *search) answer(name string, before Answer, found segment.Answer) (a Answer, err error) {
+	v := found.Query.To
 	a.Least = found.Least
 	a.Own = s.own(v)
 	for _, f := range found.Paths {
@@ -223,7 +239,7 @@ func (s *search) to(name string, before Answer) (a Answer, err error) {
 		}
 		a.Paths = append(a.Paths, p)
 	}
-	if len(a.Paths) < query.Paths {
+	if len(a.Paths) < found.Query.Paths {
 		a.Short, a.Needs = s.short(name, found), max(0, found.Needs-1)
 	}
 	return s.keep(before, a, v), nil

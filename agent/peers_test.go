@@ -114,8 +114,9 @@ func TestStrangersGetNoChains(t *testing.T) {
 		"of another version": {with("Sextant-Version", "3"), 426, `this request has version "3"`},
 		"a version alone": {map[string]string{"Sextant-Version": "2"}, 401,
 			"sign the challenge"},
-		"another secret":    {m.signed(make([]byte, 16), webEndpoint, aNonce), 401, "not signed"},
-		"another flow hash": {m.signed(mustHex(t, clusterSecret), webEndpoint, aNonce), 401, "not signed"},
+		"another secret": {m.signed(make([]byte, 16), webEndpoint, aNonce), 401, "not signed"},
+		"another flow hash": {m.signed(mustHex(t, clusterSecret), webEndpoint, aNonce), 401,
+			"not signed"},
 		"for another place": {elsewhere, 401, "not signed"},
 		"another nonce":     {with("Sextant-Nonce", strings.Repeat("0", 32)), 401, "not signed"},
 		"a nonce of a form of its own": {

@@ -14,7 +14,8 @@ import (
 // Controller describes a controller that moves flows, as SMOOTHIE's does: a part of the packets
 // carries telemetry and collects how full queues are, the last switch reports that and pauses of
 // flows, and te/reroute decides, the same code that the controller runs. If Settings.Groups says
-// so, first switches choose paths for flows that begin, by weights that te/reroute computes.
+// so, first switches choose paths for flows that begin, by weights that te/reroute computes, and
+// again after pauses of Settings.Flowlet, as the head-end's program in the kernel does.
 // Telemetry takes no bandwidth here: some 40 bytes in one of 50 packets are 0.05 %.
 type Controller struct {
 	Settings reroute.Settings
@@ -118,10 +119,15 @@ func (n *Network) rated() (*topology.Graph, error) {
 
 func (s *Simulation) elapsed() time.Duration { return time.Duration(s.now / Nanosecond) }
 
-// controlSend lets a packet carry telemetry, by chance.
+// controlSend lets the first switch choose for a flowlet that begins, and a packet carry telemetry,
+// by chance.
 func (s *Simulation) controlSend(f *subflow, e *packet) {
+	if e.kind != data {
+		return
+	}
+	s.again(f)
 	k := s.controller
-	if e.kind != data || s.paths.random.Float64() >= k.Sample {
+	if s.paths.random.Float64() >= k.Sample {
 		return
 	}
 	if last := len(k.free) - 1; last >= 0 {
@@ -239,6 +245,7 @@ func (s *Simulation) move(subflow int32, label uint64, path []topology.Edge) {
 
 // redirect lets a subflow take a path from now on.
 func (s *Simulation) redirect(f *subflow, path []topology.Edge) {
+	f.path.given = true
 	c := &s.connections[f.connection]
 	if route := s.routeOver(c, path); route != f.path.forward {
 		f.path.forward = route

@@ -55,9 +55,9 @@ func (s *Simulation) findGroups() {
 	}
 }
 
-// begin is the route of a subflow that begins, as its first switch chooses; none if it knows no
-// weights.
-func (s *Simulation) begin(c *connection, label uint64) int32 {
+// begin is the route of a subflow that begins, or of its flowlet after so many turns, as its first
+// switch chooses; none if it knows no weights.
+func (s *Simulation) begin(c *connection, label uint64, turn uint16) int32 {
 	q, n := &s.controller.groups, s.network
 	for len(q.sent) > 1 && q.sent[1].due <= s.now {
 		q.sent = q.sent[1:]
@@ -71,10 +71,32 @@ func (s *Simulation) begin(c *connection, label uint64) int32 {
 	if len(paths) == 0 {
 		return none
 	}
-	path := paths[srpolicy.OfTwo(srpolicy.Shares(shares), mix(label+1),
+	path := paths[srpolicy.OfTwo(srpolicy.Shares(shares), mix(label+1+uint64(turn)*groupTurn),
 		func(list int) uint32 { return q.begun[paths[list][0]] })]
 	q.begun[path[0]]++
 	return s.routeOver(c, path)
+}
+
+// groupTurn is what the kernel's program adds to the hash from one choice of a flow to the next.
+const groupTurn = 0x9e3779b97f4a7c15
+
+// again lets the first switch choose again for a flow that paused for Settings.Flowlet, unless the
+// controller gave it a path.
+func (s *Simulation) again(f *subflow) {
+	p := &f.path
+	pause := Time(s.controller.Settings.Flowlet) * Nanosecond
+	if pause == 0 || p.given || s.now-p.last <= pause {
+		return
+	}
+	c := &s.connections[f.connection]
+	if route := s.begin(c, p.label, p.turn+1); route != none {
+		p.turn++
+		if route != p.forward {
+			p.forward = route
+			c.reroutes++
+			s.totals.Reroutes++
+		}
+	}
 }
 
 // routeOver is the route over a path between the switches of a connection.

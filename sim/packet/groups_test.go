@@ -58,3 +58,46 @@ func TestFlowsBeginByWeights(t *testing.T) {
 		}
 	}
 }
+
+// A flow that began on the slower path before weights came leaves it at its next pause, if it may
+// choose again, unless the controller gave it the path. On the slow path a flow pauses between
+// packets, as its acknowledgements come 120 us apart; no report is answered before it ends.
+func TestFlowletsFollowWeights(t *testing.T) {
+	slowly := 0
+	for seed := range uint64(8) {
+		run := func(flowlet time.Duration, given bool) (reroutes uint64, took Time) {
+			settings := reroute.Defaults(reroute.Sextant).Spreading(time.Millisecond)
+			settings.Metric, settings.Flowlet = reroute.IGP, flowlet
+			s := begin(t, Config{Network: slowSpine(t, 1, 0.1), Transport: DefaultTransport(),
+				Seed: seed, Done: func(f Completed) { took = f.Finish },
+				Paths: Paths{Scheme: Controlled, Controller: &Controller{Settings: settings,
+					Sample: 0.02, Pause: 100 * Microsecond, ReportDelay: 100 * Millisecond,
+					ControlDelay: 200 * Microsecond}}})
+			add(t, s, Flow{Src: 0, Dst: 1, Bytes: 200_000})
+			s.Run(Millisecond / 2)
+			for i := range s.subflows {
+				s.subflows[i].path.given = given
+			}
+			s.Run(90 * Millisecond)
+			return s.totals.Reroutes, took
+		}
+		reroutes, alone := run(0, false)
+		if reroutes > 0 {
+			t.Fatalf("seed %d: %d reroutes, and nothing can reroute", seed, reroutes)
+		}
+		if alone < 10*Millisecond {
+			continue // it began on the fast path
+		}
+		slowly++
+		if reroutes, took := run(100*time.Microsecond, false); reroutes == 0 || took > alone/2 {
+			t.Errorf("seed %d: %d reroutes, %v in place of %v", seed, reroutes, took, alone)
+		}
+		if reroutes, took := run(100*time.Microsecond, true); reroutes > 0 || took != alone {
+			t.Errorf("seed %d: a path that the controller gave: %d reroutes, %v in place of %v",
+				seed, reroutes, took, alone)
+		}
+	}
+	if slowly == 0 {
+		t.Error("no flow began on the slow path")
+	}
+}

@@ -128,8 +128,10 @@ type pathState struct {
 	last          Time  // when the last packet was sent
 	rounds        pathRounds
 	cache         pathCache
-	view          *view // of the paths to the destination's switch
-	color         int32 // of Colored: number of the flow in the fat tree; none
+	view          *view  // of the paths to the destination's switch
+	turn          uint16 // of Controlled: how often the first switch chose again
+	given         bool   // of Controlled: the path is the controller's
+	color         int32  // of Colored: number of the flow in the fat tree; none
 }
 
 // pathRounds counts congested rounds, for PLB.
@@ -200,11 +202,12 @@ func (s *Simulation) route(number int32, f *subflow) {
 	p.back = s.hashedRoute(c.dst, c.src, p.label+1)
 	p.table, p.choice, p.forward, p.view = none, none, none, nil
 	p.cache.reset()
+	p.turn, p.given = 0, false
 	switch {
 	case s.paths.Scheme == ConWeave:
 		s.weaveBegin(number)
 	case s.paths.Scheme == Controlled:
-		if p.forward = s.begin(c, p.label); p.forward == none {
+		if p.forward = s.begin(c, p.label, 0); p.forward == none {
 			p.forward = s.hashedRoute(c.src, c.dst, p.label)
 		}
 	case s.paths.Scheme == ECMP || s.paths.Scheme == PLB || s.paths.Scheme == PRR:

@@ -43,6 +43,9 @@ func (c *Controller) policy(scheme string) (*packet.Controller, error) {
 			every = *c.Groups
 		}
 		settings = settings.Spreading(every)
+		if c.Flowlet != nil {
+			settings.Flowlet = *c.Flowlet
+		}
 	}
 	if c.Backoff > 0 {
 		settings.BackoffLeast, settings.BackoffMost = c.Backoff, 2*c.Backoff

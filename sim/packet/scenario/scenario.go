@@ -108,6 +108,7 @@ type Controller struct {
 	// how often first switches learn weights by which flows that begin are spread, of sextant; 0s:
 	// never
 	Groups       *time.Duration `yaml:"groups"`
+	Flowlet      *time.Duration `yaml:"flowlet"` // pause after which they choose again; 0s: never
 	ReportDelay  *time.Duration `yaml:"reportDelay"`
 	ControlDelay *time.Duration `yaml:"controlDelay"`
 }

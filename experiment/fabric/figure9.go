@@ -11,8 +11,8 @@ import (
 
 // All lists the experiments.
 func All() []experiment.Experiment {
-	return append([]experiment.Experiment{figure9, baselines, control, inLab,
-		flowletsLab}, smoothieFigures...)
+	return slices.Concat([]experiment.Experiment{figure9, baselines, control, inLab,
+		flowletsLab}, smoothieFigures, smoothieLabs)
 }
 
 var figure9 = experiment.Experiment{

@@ -84,54 +84,78 @@ func (h *labHosts) listen(ctx context.Context) error {
 // headBytes is how long the head of a flow is: its number and its size, each of 8 bytes.
 const headBytes = 16
 
-// take reads a flow. One that breaks off is found by its sender.
+// take reads the flows of a connection, one after the other. One that breaks off is found by its
+// sender.
 func (h *labHosts) take(ctx context.Context, connection net.Conn) {
 	context.AfterFunc(ctx, func() { connection.Close() })
+	for h.takeOne(connection) {
+	}
+}
+
+// takeOne reads a flow. It is false if there is none, or not all of it.
+func (h *labHosts) takeOne(connection net.Conn) bool {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(connection, head[:]); err != nil {
-		return
+		return false
 	}
 	number, size := binary.BigEndian.Uint64(head[:8]), binary.BigEndian.Uint64(head[8:])
 	known, ok := h.reads.Load(int64(number))
 	if !ok {
-		return
+		return false
 	}
 	flow := known.(*flowRead)
 	flow.bytes.Add(headBytes)
 	chunk := make([]byte, 1<<16)
 	for flow.bytes.Load() < int64(size) {
-		n, err := connection.Read(chunk)
+		n, err := connection.Read(chunk[:min(int64(len(chunk)), int64(size)-flow.bytes.Load())])
 		flow.bytes.Add(int64(n))
 		if err != nil {
-			return
+			return false
 		}
 	}
 	flow.done <- time.Now()
+	return true
 }
 
-// send begins a flow. What it sends is written in the background.
-func (h *labHosts) send(ctx context.Context, control string, f packet.Flow) (flow flowSent,
-	err error) {
-	dialer := net.Dialer{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+// connect opens a connection for flows between two hosts, from a port; 0: any.
+func (h *labHosts) connect(ctx context.Context, control string, f packet.Flow, port int) (
+	c net.Conn, err error) {
+	dialer := net.Dialer{KeepAlive: -1, LocalAddr: &net.TCPAddr{Port: port}}
+	dialer.Control = func(_, _ string, c syscall.RawConn) error {
 		var failed error
 		err := c.Control(func(fd uintptr) {
 			failed = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, control)
 		})
 		return errors.Join(err, failed)
-	}}
+	}
 	dialer.SetMultipathTCP(false)
-	number := h.sent.Add(1)
-	flow.flowRead = &flowRead{done: make(chan time.Time, 1)}
-	h.reads.Store(number, flow.flowRead)
 	err = h.Spaces[h.names[f.Src]].Do(func() (err error) {
-		flow.begun = time.Now()
-		flow.connection, err = dialer.DialContext(ctx, "tcp6",
+		c, err = dialer.DialContext(ctx, "tcp6",
 			netip.AddrPortFrom(h.addresses[f.Dst], labPort).String())
 		return err
 	})
 	if err != nil {
-		return flow, fmt.Errorf("a flow from %s to %s: %w", h.names[f.Src], h.names[f.Dst], err)
+		return nil, fmt.Errorf("a flow from %s to %s: %w", h.names[f.Src], h.names[f.Dst], err)
 	}
+	return c, nil
+}
+
+// send begins a flow on a connection of its own.
+func (h *labHosts) send(ctx context.Context, control string, f packet.Flow) (flowSent, error) {
+	begun := time.Now()
+	c, err := h.connect(ctx, control, f, 0)
+	if err != nil {
+		return flowSent{}, err
+	}
+	return h.sendBy(c, f, begun), nil
+}
+
+// sendBy begins a flow on a connection. What it sends is written in the background.
+func (h *labHosts) sendBy(c net.Conn, f packet.Flow, begun time.Time) flowSent {
+	number := h.sent.Add(1)
+	flow := flowSent{flowRead: &flowRead{done: make(chan time.Time, 1)}, begun: begun,
+		connection: c}
+	h.reads.Store(number, flow.flowRead)
 	head := binary.BigEndian.AppendUint64(nil, uint64(number))
 	head = binary.BigEndian.AppendUint64(head, uint64(f.Bytes))
 	go func() { // an error shows at the receiver, to which the flow does not end
@@ -144,7 +168,7 @@ func (h *labHosts) send(ctx context.Context, control string, f packet.Flow) (flo
 			_, err = flow.connection.Write(chunk)
 		}
 	}()
-	return flow, nil
+	return flow
 }
 
 // abort closes a connection with a reset, so that nothing of it is sent any more.

@@ -237,40 +237,36 @@ func settings2() (all []setting) {
 	return all
 }
 
-func reportSmoothie2(r *experiment.Recorder, outcomes []outcome) error {
-	r.Table(smoothieTable("fig2", "Completion times of flows", outcomes))
-	c := chart.Chart{Title: "The paper's network", X: "load, % of the clients' links",
+// overLoad draws the mean times of the paths of figure 2. It returns them by path and load, too.
+func overLoad(title string, outcomes []outcome) (c chart.Chart,
+	at map[string]map[float64]outcome) {
+	c = chart.Chart{Title: title, X: "load, % of the clients' links",
 		Y: "mean completion time, s"}
-	var names []string
-	series := map[string]*chart.Series{}
-	at := map[string]map[float64]outcome{}
+	at = map[string]map[float64]outcome{}
+	places := map[string]int{}
 	for _, o := range outcomes {
 		name := o.Scheme
-		if o.OneIn != 50 {
+		if name == "smoothie" && o.OneIn != 50 {
 			name = fmt.Sprintf("%s, telemetry in one of %d", name, o.OneIn)
 		}
-		if series[name] == nil {
-			series[name], at[name] = &chart.Series{Name: name, Marks: true}, map[float64]outcome{}
-			names = append(names, name)
+		if at[name] == nil {
+			at[name], places[name] = map[float64]outcome{}, len(c.Series)
+			c.Series = append(c.Series, chart.Series{Name: name, Marks: true})
 		}
 		at[name][o.Load] = o
-		series[name].Points = append(series[name].Points, chart.Point{X: 100 * o.Load,
-			Y: o.MeanMs / 1000})
+		s := &c.Series[places[name]]
+		s.Points = append(s.Points, chart.Point{X: 100 * o.Load, Y: o.MeanMs / 1000})
 	}
-	for _, name := range names {
-		c.Series = append(c.Series, *series[name])
-	}
+	return c, at
+}
+
+func reportSmoothie2(r *experiment.Recorder, outcomes []outcome) error {
+	r.Table(smoothieTable("fig2", "Completion times of flows", outcomes))
+	c, at := overLoad("The paper's network", outcomes)
 	for _, other := range []string{"ecmp", "smoothie-clove"} {
 		for _, name := range []string{"smoothie", "sextant"} {
 			for _, load := range []float64{0.2, 0.4, 0.6, 0.8, 1} {
-				mine, its := at[name][load], at[other][load]
-				difference, half := mine.beside(its)
-				r.Compare(experiment.Comparison{
-					What:   fmt.Sprintf("%s beside %s at %.0f %%", name, other, 100*load),
-					Source: "faster (figure 2)",
-					Ours:   fmt.Sprintf("%.2f s and %.2f s", mine.MeanMs/1000, its.MeanMs/1000),
-					Says: fmt.Sprintf("%+.1f %%", 100*difference/its.MeanMs) +
-						halfText("%.1f %%", 100*half/its.MeanMs)})
+				besideAt(r, name, other, load, at)
 			}
 		}
 	}
@@ -281,6 +277,19 @@ func reportSmoothie2(r *experiment.Recorder, outcomes []outcome) error {
 	r.Note("The paper limits packets per second, so that an acknowledgement costs as much as " +
 		"1500 bytes; here ports limit bytes.")
 	return r.Chart("fig2", c)
+}
+
+// besideAt compares the means of two paths at a load.
+func besideAt(r *experiment.Recorder, name, other string, load float64,
+	at map[string]map[float64]outcome) {
+	mine, its := at[name][load], at[other][load]
+	difference, half := mine.beside(its)
+	r.Compare(experiment.Comparison{
+		What:   fmt.Sprintf("%s beside %s at %.0f %%", name, other, 100*load),
+		Source: "faster (figure 2)",
+		Ours:   fmt.Sprintf("%.2f s and %.2f s", mine.MeanMs/1000, its.MeanMs/1000),
+		Says: fmt.Sprintf("%+.1f %%", 100*difference/its.MeanMs) +
+			halfText("%.1f %%", 100*half/its.MeanMs)})
 }
 
 func runSmoothie3(ctx context.Context, r *experiment.Recorder) error {
@@ -306,12 +315,12 @@ func settings3() (all []setting) {
 		setting{"sextant", 0.8, 1000, 4})
 }
 
-func reportSmoothie3(r *experiment.Recorder, outcomes []outcome) error {
-	r.Table(smoothieTable("fig3", "Completion times of flows", outcomes))
+// overThreshold draws the mean times of figure 3, and compares the best with the worst.
+func overThreshold(r *experiment.Recorder, outcomes []outcome, samples []int) chart.Chart {
 	c := chart.Chart{Title: "SMOOTHIE at 80 % load", X: "threshold of pauses, RTT",
 		Y: "mean completion time, s"}
 	best, worst := outcomes[0], outcomes[0]
-	for _, oneIn := range samples3 {
+	for _, oneIn := range samples {
 		s := chart.Series{Name: fmt.Sprintf("telemetry in one of %d", oneIn), Marks: true}
 		for _, o := range outcomes {
 			if o.Scheme != "smoothie" || o.OneIn != oneIn {
@@ -333,6 +342,12 @@ func reportSmoothie3(r *experiment.Recorder, outcomes []outcome) error {
 	r.Compare(experiment.Comparison{What: "the best setting",
 		Source: "1 to 5 RTT, one in 40 to 70 (figure 3)", Ours: say(best),
 		Says: "the worst: " + say(worst)})
+	return c
+}
+
+func reportSmoothie3(r *experiment.Recorder, outcomes []outcome) error {
+	r.Table(smoothieTable("fig3", "Completion times of flows", outcomes))
+	c := overThreshold(r, outcomes, samples3)
 	n := len(outcomes)
 	r.Compare(experiment.Comparison{What: "sextant with telemetry in one of 50 and of 1000",
 		Source: "-", Ours: fmt.Sprintf("%.2f s and %.2f s", outcomes[n-2].MeanMs/1000,
@@ -346,7 +361,7 @@ func runSmoothie4(ctx context.Context, r *experiment.Recorder) error {
 	if err != nil {
 		return err
 	}
-	return reportSmoothie4(r, outcomes)
+	return reportSmoothie4(r, "fig4", outcomes)
 }
 
 func settings4() (all []setting) {
@@ -358,13 +373,14 @@ func settings4() (all []setting) {
 	return all
 }
 
-func reportSmoothie4(r *experiment.Recorder, outcomes []outcome) error {
-	r.Table(smoothieTable("fig4", "How often flows are rerouted", outcomes))
+func reportSmoothie4(r *experiment.Recorder, name string, outcomes []outcome) error {
+	r.Table(smoothieTable(name, "How often flows are rerouted", outcomes))
 	c := chart.Chart{Title: "Flows by how often they are rerouted", X: "reroutes",
 		Y: "flows rerouted at most so often, %", ToY: 100}
+	const publishedClove = "27 % more than five times, 37 at most"
 	published := map[string]string{
 		"smoothie":       "twice at most",
-		"smoothie-clove": "27 % more than five times, 37 at most",
+		"smoothie-clove": publishedClove, "clove": publishedClove,
 	}
 	for _, o := range outcomes {
 		s := chart.Series{Name: fmt.Sprintf("%s, %.0f %% load", o.Scheme, 100*o.Load)}
@@ -384,7 +400,7 @@ func reportSmoothie4(r *experiment.Recorder, outcomes []outcome) error {
 			What:   fmt.Sprintf("reroutes of a flow: %s at %.0f %%", o.Scheme, 100*o.Load),
 			Source: source, Ours: fmt.Sprintf("%.1f %% of those rerouted more than twice, "+
 				"%.1f %% more than five times", 100*two, 100*five),
-			Says: fmt.Sprintf("%d at most", len(o.Moves)-1)})
+			Says: fmt.Sprintf("%d at most", max(0, len(o.Moves)-1))})
 	}
-	return r.Chart("fig4", c)
+	return r.Chart(name, c)
 }

@@ -33,7 +33,7 @@ func TestReportsOfSmoothie(t *testing.T) {
 		"| sextant with telemetry in one of 50 and of 1000 | - | 50.00 s and 51.00 s | the sink "+
 			"reports a pause at once, whatever packet ends it |")
 	text = experimenttest.Report(t, func(r *experiment.Recorder) error {
-		return reportSmoothie4(r, filled(settings4()))
+		return reportSmoothie4(r, "fig4", filled(settings4()))
 	})
 	experimenttest.Has(t, text, "| reroutes of a flow: smoothie-clove at 80 % | 27 % more than "+
 		"five times, 37 at most (figure 4) | 2.5 % of those rerouted more than twice, "+

@@ -457,8 +457,10 @@ static __always_inline void path_heard(__u32 number, __u32 octets, __u64 sent, _
 		return;
 	if (octets)
 		flowlet_count(m, -(__s64)octets, now);
-	if (!m->silent || sent >= m->silent)
+	if (!m->silent || sent >= m->silent) {
 		m->silent = waits;
+		m->tries = 0;
+	}
 }
 
 /* A segment was acknowledged that measures the round trip: the next one takes its place. */

@@ -141,7 +141,7 @@ func measureLayout(m *model.FlowletMeasure) flowletMeasure {
 	return flowletMeasure{Octets: m.Octets, At: m.At, RoundTrip: m.RoundTrip,
 		Variation: m.Variation, Measured: m.Measured,
 		Silent: m.Silent, Packets: m.Packets, Bytes: m.Bytes, Moves: m.Moves, Left: m.Left,
-		Lost: m.Lost}
+		Lost: m.Lost, Tries: m.Tries}
 }
 
 func (w *flowletWorld) put(f *model.FlowletFlow) {

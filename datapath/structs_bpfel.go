@@ -283,7 +283,7 @@ type flowletMeasure struct {
 	Moves     uint64 // flows that came from another path
 	Left      uint64 // flows that left as nothing was heard
 	Lost      uint32 // of FLOWLET_LOST, smoothed
-	Reserved  uint32
+	Tries     uint32 // of the path since it was heard
 }
 
 // flowletPath is struct flowlet_path. A path, as the agent knows it.

@@ -15,7 +15,8 @@
 #define FLOWLET_FORGETS 8 /* round trips in which octets decay that are never acknowledged */
 #define FLOWLET_AGE 100000000ULL /* ns for which a measured round trip holds */
 #define FLOWLET_LEAST_SILENCE 1000000ULL /* ns: less may be the machine's own pauses */
-#define FLOWLET_RETRY 1000000000ULL /* ns after which a silent path is tried again */
+#define FLOWLET_RETRIES 4 /* patiences until a silent path is tried; then twice as many */
+#define FLOWLET_RETRY 1000000000ULL /* ns after which it is at the latest */
 #define FLOWLET_LOST 65536 /* the share of segments that came again, as 1 */
 
 enum flowlet_choice {
@@ -63,7 +64,7 @@ struct flowlet_measure {
 	__u64 moves; /* flows that came from another path */
 	__u64 left; /* flows that left as nothing was heard */
 	__u32 lost; /* of FLOWLET_LOST, smoothed */
-	__u32 reserved;
+	__u32 tries; /* of the path since it was heard */
 };
 
 /* A flow, as the host sees it. */
@@ -192,6 +193,15 @@ static __always_inline __u64 flowlet_patience(const struct flowlet_measure *m)
 	return m->round_trip + (more < FLOWLET_LEAST_SILENCE ? FLOWLET_LEAST_SILENCE : more);
 }
 
+/* How long a path is silent until a packet tries it. Full queues are silent, too, so the first try
+ * is soon; each that nothing answers doubles the wait. */
+static __always_inline __u64 flowlet_retry(const struct flowlet_measure *m)
+{
+	__u64 wait = (FLOWLET_RETRIES * flowlet_patience(m)) << (m->tries & 7);
+
+	return wait < FLOWLET_RETRY ? wait : FLOWLET_RETRY;
+}
+
 /* Whether a path is taken for broken. After a while, one packet that is acknowledged may try. */
 static __always_inline bool flowlet_broken(const struct flowlet_path *p,
 					   const struct flowlet_measure *m, bool tries, __u64 now)
@@ -201,7 +211,7 @@ static __always_inline bool flowlet_broken(const struct flowlet_path *p,
 	if (p->down)
 		return true;
 	return m->round_trip && silence > flowlet_patience(m) &&
-	       (!tries || silence < FLOWLET_RETRY);
+	       (!tries || silence < flowlet_retry(m));
 }
 
 /* What a segment would meet on a path: octets under way, times delay, more where segments are
@@ -245,6 +255,8 @@ static __always_inline bool flowlet_heavy(const struct flowlet_flow *f)
 /* A packet tries a path that was silent: to others it stays broken until it is heard. */
 static __always_inline void flowlet_try(struct flowlet_measure *m, __u64 now)
 {
-	if (m->silent && flowlet_since(m->silent, now) >= FLOWLET_RETRY)
-		m->silent = now - flowlet_patience(m) - 1;
+	if (!m->silent || flowlet_since(m->silent, now) < flowlet_retry(m))
+		return;
+	m->silent = now - flowlet_patience(m) - 1;
+	m->tries += m->tries < 7;
 }

@@ -28,6 +28,7 @@ const (
 	flowletForgets      = 8     // round trips in which octets decay that are never acknowledged
 	flowletAge          = uint64(100 * time.Millisecond)
 	flowletLeastSilence = uint64(time.Millisecond)
+	flowletRetries      = 4 // patiences until a silent path is tried; then twice as many
 	flowletRetry        = uint64(time.Second)
 )
 
@@ -64,7 +65,7 @@ type FlowletMeasure struct {
 	RoundTrip, Variation        uint64
 	Measured, Silent            uint64
 	Packets, Bytes, Moves, Left uint64
-	Lost                        uint32
+	Lost, Tries                 uint32
 }
 
 // FlowletEnds is a flow, as its host sees it.
@@ -225,6 +226,11 @@ func (m *FlowletMeasure) patience() uint64 {
 	return m.RoundTrip + max(m.RoundTrip/4, 4*m.Variation, flowletLeastSilence)
 }
 
+// retry is how long a path is silent until a packet tries it.
+func (m *FlowletMeasure) retry() uint64 {
+	return min(flowletRetries*m.patience()<<(m.Tries&7), flowletRetry)
+}
+
 // broken says whether a path is taken for broken; one packet that is acknowledged may try it after
 // a while.
 func (m *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
@@ -233,7 +239,7 @@ func (m *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
 		return p.Down
 	}
 	silence := passedSince(measure.Silent, now)
-	return silence > measure.patience() && (!tries || silence < flowletRetry)
+	return silence > measure.patience() && (!tries || silence < measure.retry())
 }
 
 // choose returns the path for a flowlet, another one than the one that the flow leaves if there is

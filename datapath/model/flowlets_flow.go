@@ -123,9 +123,7 @@ func (m *Flowlets) Send(frame []byte, hash uint32, now uint64) (sent FlowletSent
 	}
 	measure := m.Measures[f.Path]
 	if p.tcp {
-		if measure.Silent != 0 && passedSince(measure.Silent, now) >= flowletRetry {
-			measure.Silent = now - measure.patience() - 1
-		}
+		measure.tried(now)
 		f.sent(measure, ends, now)
 	} else {
 		measure.count(int64(p.length/flowletForgets), now)
@@ -360,6 +358,13 @@ func (m *Flowlets) noteRoundTrip(f *FlowletFlow, now uint64) {
 	}
 }
 
+// tried notes a packet that tries a path that was silent.
+func (m *FlowletMeasure) tried(now uint64) {
+	if m.Silent != 0 && passedSince(m.Silent, now) >= m.retry() {
+		m.Silent, m.Tries = now-m.patience()-1, min(m.Tries+1, 7)
+	}
+}
+
 // heard notes that octets are no longer under way.
 func (m *FlowletMeasure) heard(octets uint32, sent, waits, now uint64) {
 	if m == nil {
@@ -369,7 +374,7 @@ func (m *FlowletMeasure) heard(octets uint32, sent, waits, now uint64) {
 		m.count(-int64(octets), now)
 	}
 	if m.Silent == 0 || sent >= m.Silent {
-		m.Silent = waits
+		m.Silent, m.Tries = waits, 0
 	}
 }
 

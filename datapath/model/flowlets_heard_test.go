@@ -103,3 +103,48 @@ func TestFlowletsLongFlow(t *testing.T) {
 		}
 	}
 }
+
+// A path that is silent is tried by one packet after four times the silence that makes it so, and
+// each time after twice as long, at most a second, until it is heard.
+func TestFlowletsTrySilentPath(t *testing.T) {
+	const trip, silence = 20 * time.Millisecond, 25 * time.Millisecond
+	silent, other := netip.MustParseAddr("fcbb:bb00:1::"), netip.MustParseAddr("fcbb:bb00:2::")
+	began := uint64(time.Hour)
+	m := &model.FlowletMeasure{RoundTrip: uint64(trip), Silent: began}
+	host := model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second,
+		FlowletsOuter: config.FlowletsOuter{HopLimit: 64},
+		Source:        netip.MustParseAddr("2001:db8:a::1"),
+		Measures:      map[netip.Addr]*model.FlowletMeasure{silent: m},
+		Flows:         map[model.FlowletEnds]*model.FlowletFlow{},
+		Groups: []model.FlowletGroup{{Paths: []model.FlowletPath{{SID: silent, MTU: 1500},
+			{SID: other, MTU: 1500}}, Destinations: []netip.Prefix{
+			netip.MustParsePrefix("2001:db8:b::/48")}}}}
+	p := packettest.Packet{Src: netip.MustParseAddr("2001:db8:a::1"), DstPort: 80,
+		Dst: netip.MustParseAddr("2001:db8:b::1"), Flags: "S"}
+	frame := func(p packettest.Packet) []byte {
+		return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t))
+	}
+	last, now := began, began+uint64(silence)
+	for _, waits := range []int{4, 7, 15, 31, 39, 39} {
+		for range 1100 {
+			now += uint64(time.Millisecond)
+			host.Measures[other] = &model.FlowletMeasure{RoundTrip: uint64(trip), Octets: 1e6,
+				At: now, Measured: now} // it is full
+			p.SrcPort++
+			if host.Send(frame(p), 0, now).Path == silent {
+				break
+			}
+		}
+		if got := time.Duration(now - last).Round(time.Millisecond); got > time.Duration(waits)*
+			silence+time.Millisecond || got < time.Duration(waits)*silence-time.Millisecond {
+			t.Errorf("tried after %s, want %s", got, time.Duration(waits)*silence)
+		}
+		last = now
+	}
+	p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
+	p.Flags, p.Ack = "SA", 1
+	host.Heard(frame(p), now+uint64(trip))
+	if m.Silent != 0 || m.Tries != 0 {
+		t.Errorf("after an answer: silent since %d, tried %d times", m.Silent, m.Tries)
+	}
+}

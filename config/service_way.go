@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,13 +55,11 @@ const mostAvoided = 64
 
 // HasPaths reports whether some service leads packets over SIDs.
 func (e *Edge) HasPaths() bool {
-	for _, s := range e.Services {
-		if s.Way != nil || s.longestPath() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Services, func(s Service) bool { return s.HasPaths() })
 }
+
+// HasPaths reports whether the service does, to some of its backends.
+func (s *Service) HasPaths() bool { return s.Way != nil || s.longestPath() > 0 }
 
 // twoCarriers reports whether some service has paths that one address can't hold beside its chains.
 func (e *Edge) twoCarriers() bool {

@@ -15,8 +15,12 @@ const (
 	MaxHostServices = servicesMax
 )
 
-// maxCounters is how many counters of backends an edge has at most.
-const maxCounters = 1 << 20
+// maxCounters is how many counters of backends an edge has at most, and maxPathPlaces how many
+// places for a backend's paths. Half of those can be taken.
+const (
+	maxCounters   = 1 << 20
+	maxPathPlaces = 1 << 20
+)
 
 // Capacity is for how much an edge's program has room, as powers of two; the zero value is what the
 // object is compiled with. Another capacity is another program: the tables are made anew beside
@@ -24,25 +28,42 @@ const maxCounters = 1 << 20
 type Capacity struct {
 	Services int // numbers from 0 on
 	Counters int // of services' backends
+	Paths    int // places for those of services' backends
 }
 
 // CapacityFor is the least capacity for services with so many backends in all, each counted once
-// per service. It has steps, so that programs are seldom replaced because of it. Half of the
-// counters stay free, as a backend whose place is taken looks for another one near by.
-func CapacityFor(services, backends int) Capacity {
-	c := Capacity{Services: servicesMax, Counters: counters}
+// per service, and so many of them with paths. It has steps, so that programs are seldom replaced
+// because of it. Half of the counters stay free, as a backend whose place is taken looks for
+// another one near by; of the places for paths three fourths, as those from before a change are
+// there beside those of now.
+func CapacityFor(services, backends, led int) Capacity {
+	c := Capacity{Services: servicesMax, Counters: counters, Paths: pathPlaces}
 	for c.Services <= services && c.Services < MaxServices {
 		c.Services *= 4
 	}
 	for c.Counters < 2*backends && c.Counters < maxCounters {
 		c.Counters *= 2
 	}
+	for c.Paths < 4*led && c.Paths < maxPathPlaces {
+		c.Paths *= 2
+	}
 	return c
+}
+
+// WithMorePaths is a capacity for twice the paths; false: there is none.
+func (c Capacity) WithMorePaths() (Capacity, bool) {
+	c = c.orCompiled()
+	if c.Paths >= maxPathPlaces {
+		return c, false
+	}
+	c.Paths *= 2
+	return c, true
 }
 
 // AtLeast is the larger of two capacities, in each respect: what runs need not shrink.
 func (c Capacity) AtLeast(other Capacity) Capacity {
-	return Capacity{max(c.Services, other.Services), max(c.Counters, other.Counters)}
+	return Capacity{max(c.Services, other.Services), max(c.Counters, other.Counters),
+		max(c.Paths, other.Paths)}
 }
 
 // KernelBytes is how much memory of the kernel the tables of the capacity take beyond those of the
@@ -51,12 +72,13 @@ func (c Capacity) KernelBytes(cpus int) int {
 	least := Capacity{}.orCompiled()
 	c = c.orCompiled()
 	perCPU := int(unsafe.Sizeof(serviceCounters{}) + unsafe.Sizeof(Openings{}))
-	pointers := 5 * 8 // to inner maps, and to the copies of per-CPU values
+	pointers := 4 * 8 // to inner maps, and to the copies of per-CPU values
 	service := pointers + int(unsafe.Sizeof(newConnections{})) + cpus*perCPU +
-		4*int(hashEntryBytes+unsafe.Sizeof(serviceKey{})+unsafe.Sizeof(service{}))
+		4*int(hashEntryBytes+unsafe.Sizeof(serviceKey{})+(unsafe.Sizeof(service{})+7)&^7)
 	block := 8 + cpus*int(unsafe.Sizeof(backendCounters{}))
 	return (c.Services-least.Services)*service +
-		(c.Counters-least.Counters)/int(countersBlock)*block
+		(c.Counters-least.Counters)/int(countersBlock)*block +
+		(c.Paths-least.Paths)*int(unsafe.Sizeof(backendPaths{}))
 }
 
 // hashEntryBytes is what the kernel keeps about an entry of a hash table (struct htab_elem), and
@@ -64,11 +86,11 @@ func (c Capacity) KernelBytes(cpus int) int {
 const hashEntryBytes = 64
 
 func (c Capacity) orCompiled() Capacity {
-	return c.AtLeast(Capacity{servicesMax, counters})
+	return c.AtLeast(Capacity{servicesMax, counters, pathPlaces})
 }
 
 // perService are the edge's maps with entries for each service.
-var perService = []string{"tables", "paths", "services", "service_traffic", "openings",
+var perService = []string{"tables", "services", "service_traffic", "openings",
 	"new_connections"}
 
 // into sizes the maps of an edge's object.
@@ -77,11 +99,18 @@ func (c Capacity) into(spec *ebpf.CollectionSpec) error {
 	if bits.OnesCount(uint(c.Counters)) != 1 {
 		return fmt.Errorf("%d counters of backends are no power of two", c.Counters)
 	}
+	if bits.OnesCount(uint(c.Paths)) != 1 {
+		return fmt.Errorf("%d places of paths are no power of two", c.Paths)
+	}
 	for _, name := range perService {
 		m := spec.Maps[name]
 		m.MaxEntries = m.MaxEntries / servicesMax * uint32(c.Services)
 	}
 	spec.Maps["backend_traffic"].MaxEntries = uint32(c.Counters) / countersBlock
+	spec.Maps["paths"].MaxEntries = uint32(c.Paths * MaxServicePaths)
+	if err := spec.Variables["paths_mask"].Set(uint32(c.Paths - 1)); err != nil {
+		return err
+	}
 	return spec.Variables["counters_mask"].Set(uint32(c.Counters - 1))
 }
 

@@ -12,7 +12,7 @@ func TestCapacityFor(t *testing.T) {
 	seen := map[Capacity]bool{}
 	for _, services := range []int{0, 1, 1023, 1024, 5000, 20000, MaxServices - 1} {
 		for _, each := range []int{1, 10, 100} {
-			c := CapacityFor(services, services*each)
+			c := CapacityFor(services, services*each, 0)
 			if c.Services <= services || c.Services > MaxServices {
 				t.Errorf("%d services: room for %d", services, c.Services)
 			}
@@ -27,6 +27,22 @@ func TestCapacityFor(t *testing.T) {
 	}
 }
 
+// There is room for the paths of four times as many backends as have some, and for twice as many
+// until there is the most.
+func TestCapacityForPaths(t *testing.T) {
+	for led, want := range map[int]int{0: 1024, 256: 1024, 257: 2048, 100_000: 1 << 19,
+		maxPathPlaces: maxPathPlaces} {
+		c := CapacityFor(1, led, led)
+		if c.Paths != want {
+			t.Errorf("%d backends with paths: %d places, want %d", led, c.Paths, want)
+		}
+		more, grows := c.WithMorePaths()
+		if grows != (want < maxPathPlaces) || more.Paths != min(2*want, maxPathPlaces) {
+			t.Errorf("more than %d places: %d, %v", c.Paths, more.Paths, grows)
+		}
+	}
+}
+
 // Counters of services and backends go on in an edge with more room, and in one with less; the
 // program of either counts at the place where they are read.
 func TestCountersInOtherCapacities(t *testing.T) {
@@ -35,7 +51,8 @@ func TestCountersInOtherCapacities(t *testing.T) {
 	frame := tcpFrame(t, tupleOf(clientV6, hostVIPv6, 1), &layers.TCP{SYN: true})
 	const backend = 9
 	counted := map[uint32]uint64{} // packets by service
-	for _, c := range []Capacity{{}, {4096, 65536}, {65536, 1 << 20}, {1024, 32768}} {
+	for _, c := range []Capacity{{}, {4096, 65536, 0}, {65536, 1 << 20, 0},
+		{1024, 32768, 0}} {
 		config := edgeConfig(t)
 		config.Capacity = c
 		e, err := OpenEdge(w.dir, config)
@@ -105,7 +122,7 @@ func TestCapacityKernelBytes(t *testing.T) {
 		e, err := OpenEdge(w.dir, config)
 		must(t, err)
 		defer e.Close()
-		for _, name := range append([]string{"backend_traffic"}, perService...) {
+		for _, name := range append([]string{"backend_traffic", "paths"}, perService...) {
 			info, err := e.maps[name].Info()
 			must(t, err)
 			locked, ok := info.Memlock()
@@ -117,7 +134,8 @@ func TestCapacityKernelBytes(t *testing.T) {
 		return bytes
 	}
 	least := held(Capacity{})
-	for _, c := range []Capacity{{16384, 32768}, {1024, 1 << 18}, {65536, 1 << 20}} {
+	for _, c := range []Capacity{{16384, 32768, 0}, {1024, 1 << 18, 0}, {65536, 1 << 20, 0},
+		{0, 0, 1 << 20}} {
 		takes, estimated := held(c)-least, c.KernelBytes(ebpf.MustPossibleCPU())
 		t.Logf("%+v: %d bytes, %d estimated", c, takes, estimated)
 		if estimated < takes || estimated > 2*takes {

@@ -26,6 +26,9 @@ var ErrNoMap = errors.New("no such map")
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out. Of
 // the chains ("tables"), the key is service and bucket; of paths, service and id of the backend.
 func (e *Edge) Dump(name string, limit int) ([]Entry, error) {
+	if name == "paths" {
+		return e.dumpPaths(limit)
+	}
 	return e.dump(loadEdge, name, limit)
 }
 
@@ -117,23 +120,37 @@ func (d *dumper) entries(m *ebpf.Map, service uint32) error {
 }
 
 // serviceTable is what the tables of services hold: a structure for each key.
-type serviceTable struct {
-	value, key string
-	choices    uint32 // entries per key
-}
+type serviceTable struct{ value, key string }
 
-var tablesOf = map[string]serviceTable{
-	"tables": {value: "chain", key: "bucket", choices: 1},
-	"paths":  {value: "path", key: "backend", choices: MaxServicePaths},
-}
+var tablesOf = map[string]serviceTable{"tables": {value: "chain", key: "bucket"}}
 
 // keyOf names an entry.
 func (t serviceTable) keyOf(service, entry uint32) map[string]any {
-	key := map[string]any{"service": service, t.key: entry / t.choices}
-	if t.choices > 1 {
-		key["choice"] = entry % t.choices
+	return map[string]any{"service": service, t.key: entry}
+}
+
+// dumpPaths reads at most limit paths that services name.
+func (e *Edge) dumpPaths(limit int) (list []Entry, err error) {
+	spec, err := loadEdge()
+	if err != nil {
+		return nil, err
 	}
-	return key
+	var path *btf.Struct
+	if err := spec.Types.TypeByName("path", &path); err != nil {
+		return nil, err
+	}
+	for at, entry := range e.paths.all() {
+		raw, err := binary.Append(nil, binary.NativeEndian, entry)
+		if err != nil || len(list) == limit {
+			return list, err
+		}
+		value := inWords(path, raw).(map[string]any)
+		delete(value, "owner") // the key says it
+		delete(value, "away")
+		list = append(list, Entry{Key: map[string]any{"service": at.service,
+			"backend": at.backend, "choice": at.choice}, Value: value, CPU: -1})
+	}
+	return list, nil
 }
 
 // tables reads those of all services.

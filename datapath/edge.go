@@ -94,11 +94,11 @@ type Edge struct {
 	sids     map[uint16]netip.Addr // as the program knows them
 	quic     map[uint32]quicTables // by the service's index
 	limited  map[uint32]bool       // likewise: new connections
-	paths    map[uint32]bool       // likewise: has some
-	copies   map[uint32]Copies     // likewise
-	former   map[uint32]int        // likewise: buckets of the former table
-	copier   *ebpf.Program         // sends the second copies; nil: there are none
-	loop     loop                  // through which they go
+	paths    pathTable
+	copies   map[uint32]Copies // likewise
+	former   map[uint32]int    // likewise: buckets of the former table
+	copier   *ebpf.Program     // sends the second copies; nil: there are none
+	loop     loop              // through which they go
 	// Await waits for what the kernel takes long for, some 10 ms: a table that is replaced or taken
 	// away, until no packet under way looks at it. Nil: the caller does it itself.
 	Await func(slow func() error) error
@@ -144,7 +144,7 @@ func openEdge(dir string, config EdgeConfig, takes bool) (*Edge, error) {
 		collection: c, config: config, programs: map[Side]*ebpf.Program{},
 		chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
 		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
-		former: map[uint32]int{}, paths: map[uint32]bool{}, copies: map[uint32]Copies{},
+		former: map[uint32]int{}, copies: map[uint32]Copies{},
 	}
 	if config.Copies {
 		if e.loop, err = openLoop(copiesLoop); err != nil {
@@ -174,6 +174,11 @@ func (e *Edge) loadSide(side Side) error {
 		return err
 	}
 	e.programs[side] = programs["edge"]
+	if e.paths.array == nil {
+		if err := e.mapPaths(); err != nil {
+			return err
+		}
+	}
 	if e.config.Copies {
 		e.copier = programs["edge_copy"]
 	}
@@ -214,7 +219,6 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	spec.Maps["tables"].InnerMap = tableSpec(1)
-	spec.Maps["paths"].InnerMap = servicePathSpec(1)
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}
@@ -247,7 +251,11 @@ func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	s := service{
 		Index: index, Buckets: uint32(buckets), FormerBuckets: uint32(e.former[index]),
 		QUIC: truth(len(e.quic[index].configs) > 0), Limited: uint8(truth(e.limited[index])),
-		Paths: uint8(truth(e.paths[index])) | e.copies[index].bits(),
+		Paths: e.copies[index].bits(),
+	}
+	led := e.paths.coming(index)
+	if led != nil {
+		s.Paths, s.PathsAt = s.Paths|hasPaths, led.at
 	}
 	if err := e.putEntry("services", key.key(), s); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
@@ -260,7 +268,11 @@ func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	if e.found != nil {
 		return nil
 	}
-	return e.ForgetNextHops() // and the services that CPUs have cached
+	if err := e.ForgetNextHops(); err != nil { // and the services that CPUs have cached
+		return err
+	}
+	e.paths.came(index)
+	return nil
 }
 
 // LimitNewConnections lets at most rate new TCP connections per second to the service of index, and
@@ -317,9 +329,10 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 // Confirm ends the comparison of an edge that was taken over: from now on it is written to.
 // ErrDiffers: its tables have more than was filled in.
 func (e *Edge) Confirm() error {
-	if err := e.confirm("services", "tables", "paths", "quic_servers", "quic_configs"); err != nil {
+	if err := e.confirm("services", "tables", "quic_servers", "quic_configs"); err != nil {
 		return err
 	}
+	clear(e.paths.array) // services that have none were compared
 	return e.forgetSIDs()
 }
 
@@ -376,5 +389,6 @@ func (e *Edge) Close() {
 		pair.close()
 	}
 	e.chains = nil
+	e.unmapPaths()
 	e.close()
 }

@@ -61,6 +61,7 @@ const (
 	edgeVarNextHopLifetime  = "next_hop_lifetime"
 	edgeVarOuterSettings    = "outer_settings"
 	edgeVarPathType         = "path_type"
+	edgeVarPathsMask        = "paths_mask"
 	edgeVarSettings         = "settings"
 )
 
@@ -163,6 +164,7 @@ type edgeVariableSpecs struct {
 	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
 	OuterSettings    *ebpf.VariableSpec `ebpf:"outer_settings"`
 	PathType         *ebpf.VariableSpec `ebpf:"path_type"`
+	PathsMask        *ebpf.VariableSpec `ebpf:"paths_mask"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
 
@@ -269,6 +271,7 @@ type edgeVariables struct {
 	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
 	OuterSettings    *ebpf.Variable `ebpf:"outer_settings"`
 	PathType         *ebpf.Variable `ebpf:"path_type"`
+	PathsMask        *ebpf.Variable `ebpf:"paths_mask"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }
 

@@ -3,7 +3,6 @@ package datapath
 import (
 	"net/netip"
 	"time"
-	"unsafe"
 )
 
 // The structures that the programs share with this package are in structs_bpfel.go, made by
@@ -17,14 +16,14 @@ const (
 	captureMax        = len(capture{}.Bytes)
 
 	pathsMax      = 2     // PATHS_MAX
+	pathPlaces    = 1024  // PATH_PLACES
+	pathSteps     = 16    // PATH_STEPS
 	servicesMax   = 1024  // SERVICES_MAX
 	counters      = 32768 // COUNTERS
 	countersStep  = 20251 // COUNTERS_STEP
 	counterProbes = 64    // COUNTERS_PROBES
 	nextHopSIDs   = 4096  // NEXT_HOP_SIDS
 )
-
-const servicePathBytes = uint32(unsafe.Sizeof(servicePath{}))
 
 // limitOf returns the bucket of a rate per second, which fills up to burst.
 func limitOf(rate, burst int) limit {

@@ -54,9 +54,7 @@ func TestLimits(t *testing.T) {
 			int(countersBlock) * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
 		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()),
 			int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
-		{"services' paths", servicesMax, int(all["edge"].Maps["paths"].MaxEntries)},
-		{"bytes of a path", int(servicePathBytes),
-			int(all["edge"].Maps["paths"].InnerMap.ValueSize)},
+		{"places of paths", pathPlaces * pathsMax, int(all["edge"].Maps["paths"].MaxEntries)},
 		{"drop reasons", len(reasonNames()) - 1, int(all["edge"].Maps["drops"].MaxEntries)},
 		{"outcomes", len(outcomeNames()) - 1, int(all["edge"].Maps["outcomes"].MaxEntries)},
 	} {

@@ -3,10 +3,8 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"unsafe"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,72 +15,84 @@ const (
 	MaxServicePaths = pathsMax
 )
 
-// servicePathSpec is the inner map of "paths": the paths to a service's backends, by their ids and
-// the flow's choice.
-func servicePathSpec(entries int) *ebpf.MapSpec {
-	return &ebpf.MapSpec{
-		Name:       "service_paths",
-		Type:       ebpf.Array,
-		KeySize:    4,
-		ValueSize:  servicePathBytes,
-		MaxEntries: uint32(entries),
-		Flags:      unix.BPF_F_INNER_MAP,
+// hasPaths is SERVICE_PATHS of enum service_path_bits.
+const hasPaths = 1
+
+// mapPaths makes the array of paths writable in memory.
+func (e *Edge) mapPaths() error {
+	array := e.maps["paths"]
+	size := int(array.MaxEntries()) * int(unsafe.Sizeof(servicePath{}))
+	memory, err := unix.Mmap(array.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map %d paths into memory: %w", array.MaxEntries(), err)
 	}
+	e.paths = newPathTable(unsafe.Slice((*backendPaths)(unsafe.Pointer(&memory[0])),
+		array.MaxEntries()/MaxServicePaths))
+	return nil
+}
+
+func (e *Edge) unmapPaths() {
+	if array := e.paths.array; len(array) > 0 {
+		_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(&array[0])),
+			len(array)*int(unsafe.Sizeof(array[0]))))
+	}
+	e.paths = pathTable{}
 }
 
 // SetPaths leads packets of the service of index to backends by paths: for the id of each backend
 // one or two lists of the ids of the SIDs that are visited before it, which [Edge.SetSID] has
-// named; of two, the flow's hash chooses. All change in one step. It is in force from the next
-// [Edge.SetService] on; once that has announced paths, at once. Without any, packets take routing's
-// own way. The configuration has to say that there are paths.
+// named; of two, the flow's hash chooses. [Edge.SetService] brings them into force, all in one
+// step. Without any, packets take routing's own way. The configuration has to say that there are
+// paths. ErrNoRoom: nothing has changed, and a program of a larger capacity is needed.
 func (e *Edge) SetPaths(index uint32, paths map[uint16][][]uint16) error {
-	had := e.paths[index]
-	e.paths[index] = len(paths) > 0
-	switch {
-	case len(paths) == 0 && !had:
+	if len(paths) == 0 && e.paths.coming(index) == nil {
 		return nil
-	case e.found != nil:
+	}
+	if e.found != nil {
 		return fmt.Errorf("%w: paths are not compared", ErrDiffers)
-	case len(paths) == 0:
-		if err := e.maps["paths"].Delete(index); err != nil &&
-			!errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("delete paths of service %d: %w", index, err)
-		}
-		return nil
 	}
-	ids := slices.Sorted(maps.Keys(paths))
-	inner, err := ebpf.NewMap(servicePathSpec(MaxServicePaths * (int(ids[len(ids)-1]) + 1)))
-	if err != nil {
-		return fmt.Errorf("set paths of service %d: %w", index, err)
-	}
-	defer inner.Close()
-	for _, id := range ids {
-		if err := putPaths(inner, id, paths[id]); err != nil {
+	all := map[uint16]backendPaths{}
+	for id, lists := range paths {
+		var err error
+		if all[id], err = backendPathsOf(lists); err != nil {
 			return fmt.Errorf("set path of service %d to backend %#x: %w", index, id, err)
 		}
 	}
-	if err := e.maps["paths"].Put(index, inner); err != nil {
+	err := e.paths.set(index, all)
+	if errors.Is(err, ErrNoRoom) && len(e.paths.retired) > 0 {
+		if err = e.forgetPaths(); err == nil {
+			err = e.paths.set(index, all)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("set paths of service %d: %w", index, err)
 	}
 	return nil
 }
 
-// putPaths sets all choices of a backend: one that has a single path has it for each.
-func putPaths(inner *ebpf.Map, id uint16, paths [][]uint16) error {
-	if len(paths) < 1 || len(paths) > MaxServicePaths {
-		return fmt.Errorf("%d paths; there are 1 to %d", len(paths), MaxServicePaths)
+// forgetPaths frees what services named before, when no packet is under way that takes it.
+func (e *Edge) forgetPaths() error {
+	if err := e.await(awaitPackets); err != nil {
+		return err
 	}
-	for choice := range MaxServicePaths {
-		entry, err := servicePathOf(paths[choice%len(paths)])
-		entry.Paths = uint32(len(paths))
-		if err == nil {
-			err = inner.Put(uint32(MaxServicePaths*int(id)+choice), entry)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	e.paths.freeRetired()
 	return nil
+}
+
+// backendPathsOf are all choices of a backend: one that has a single path has it for each.
+func backendPathsOf(lists [][]uint16) (paths backendPaths, err error) {
+	if len(lists) < 1 || len(lists) > MaxServicePaths {
+		return paths, fmt.Errorf("%d paths; there are 1 to %d", len(lists), MaxServicePaths)
+	}
+	for choice := range paths {
+		path, err := servicePathOf(lists[choice%len(lists)])
+		if err != nil {
+			return paths, err
+		}
+		path.Paths = uint8(len(lists))
+		paths[choice] = path
+	}
+	return paths, nil
 }
 
 // Copies are the packets of a service that go over both paths of backends that have two, to hosts
@@ -111,6 +121,6 @@ func servicePathOf(sids []uint16) (entry servicePath, err error) {
 	for i, id := range sids {
 		entry.IDs[i] = bigEndian(id)
 	}
-	entry.Length = uint32(len(sids))
+	entry.Length = uint8(len(sids))
 	return entry, nil
 }

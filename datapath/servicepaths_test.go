@@ -1,13 +1,10 @@
 package datapath
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
-
-	"github.com/cilium/ebpf"
 
 	"sextant/datapath/packettest"
 	"sextant/lb/pool"
@@ -152,16 +149,22 @@ func TestEdgePathOfOthers(t *testing.T) {
 		t.Helper()
 		checkEncapsulation(t, edge, packettest.Carrier, packet, ids, wayElsewhere)
 	}
+	set := func(paths map[uint16][][]uint16) {
+		t.Helper()
+		must(t, e.SetPaths(0, paths))
+		must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0,
+			tableBuckets))
+	}
 	pathTo(t, e, 2, []uint16{0xa1})
 	check(packettest.Web4("A"), 1, 2)
-	must(t, e.SetPaths(0, map[uint16][][]uint16{1: {{0xa1}}}))
+	set(map[uint16][][]uint16{1: {{0xa1}}})
 	check(packettest.Web4("A"), 0xa1, 1, 2)
 	check(packettest.Web6("A"), 1, 2)
 	must(t, e.SetPaths(0, map[uint16][][]uint16{1: {{0xa2, 0xa3}}, 2: {{0xa1}}}))
+	check(packettest.Web4("A"), 0xa1, 1, 2) // until the service is set
+	set(map[uint16][][]uint16{1: {{0xa2, 0xa3}}, 2: {{0xa1}}})
 	check(packettest.Web4("A"), 0xa2, 0xa3, 1, 2)
-	must(t, e.SetPaths(0, nil))
-	check(packettest.Web4("A"), 1, 2)
-	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0, tableBuckets))
+	set(nil)
 	check(packettest.Web4("A"), 1, 2)
 }
 
@@ -178,17 +181,19 @@ func TestSetPaths(t *testing.T) {
 	if err := e.SetPaths(3, map[uint16][][]uint16{9: {{1}, {2}, {3}}}); err == nil {
 		t.Error("three paths to a backend were set")
 	}
-	var got servicePath
-	var paths *ebpf.Map
-	must(t, e.maps["paths"].Lookup(uint32(3), &paths))
-	t.Cleanup(func() { paths.Close() })
-	must(t, paths.Lookup(uint32(2*9+1), &got))
-	if want := (servicePath{IDs: [pathMaxSIDs][2]byte{{0, 1}}, Length: 1, Paths: 1}); got != want {
-		t.Errorf("path %v, want %v", got, want)
+	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 3, testBuckets))
+	for at, path := range e.paths.all() {
+		want := servicePath{IDs: [pathMaxSIDs][2]byte{{0, 1}}, Owner: 9, Length: 1, Paths: 1}
+		if at.service != 3 || at.backend != 9 || path != want {
+			t.Errorf("path %v of %v, want %v of backend 9", path, at, want)
+		}
 	}
 	must(t, e.SetChains(3, testPool(t, testBuckets, 1, 1)))
 	must(t, e.DeleteChains(3))
-	if err := e.maps["paths"].Lookup(uint32(3), &paths); !errors.Is(err, ebpf.ErrKeyNotExist) {
-		t.Errorf("paths of a deleted service: %v", err)
+	must(t, e.forgetPaths())
+	for place, paths := range e.paths.array {
+		if paths != (backendPaths{}) {
+			t.Errorf("paths of a deleted service at %d: %v", place, paths)
+		}
 	}
 }

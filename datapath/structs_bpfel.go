@@ -494,8 +494,10 @@ type orderNote struct {
 // servicePath is struct path
 type servicePath struct {
 	IDs    [4][2]byte // 0 behind the last
-	Length uint32     // 0: the backend has none
-	Paths  uint32     // of the backend: how many, this one included
+	Owner  uint32     // the backend's id, and above it by how many steps it is away; 0: free
+	Length uint8      // 0: the backend has none
+	Paths  uint8      // of the backend: how many, this one included
+	Away   uint16     // how many backends have this place, and are away from it
 }
 
 // pathCounters is struct path_counters. What came by one path. The delay is from the TLV's timestamp to here, in us, by the two machines' clocks.
@@ -642,6 +644,7 @@ type service struct {
 	QUIC          uint16 // UDP that is QUIC
 	Limited       uint8  // edge: how many new connections it may get
 	Paths         uint8  // edge: enum service_path_bits
+	PathsAt       uint32 // edge: where its paths begin
 }
 
 // serviceCounters is struct service_counters. What was forwarded for a service.

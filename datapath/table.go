@@ -268,5 +268,7 @@ func (e *Edge) DeleteChains(index uint32) error {
 	e.chains[index].close()
 	delete(e.chains, index)
 	delete(e.buckets, index)
-	return errors.Join(e.SetPaths(index, nil), e.deleteFormerChains(index))
+	err = e.SetPaths(index, nil)
+	e.paths.came(index)
+	return errors.Join(err, e.deleteFormerChains(index))
 }

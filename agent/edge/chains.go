@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -201,7 +202,7 @@ func (e *Room) Refresh() error {
 	if e.Runs == nil {
 		return nil
 	}
-	if err := e.endFormer(); err != nil {
+	if err := errors.Join(e.endFormer(), e.makePathRoom()); err != nil {
 		return err
 	}
 	for i := range e.Runs.Services {

@@ -39,6 +39,7 @@ type Role struct {
 	await    func(func() error) error // role.Loop.Await
 	starts   bool                     // an earlier agent's programs may be taken over
 	filled   bool                     // they were, with tables that have all that is wanted
+	crowded  bool                     // paths have no room in the program's table
 }
 
 var _ role.Switchable[*Role] = (*Role)(nil)
@@ -233,15 +234,6 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	return c
 }
 
-// CapacityOf is for how much the program of an edge has room at least.
-func CapacityOf(e *config.Edge) datapath.Capacity {
-	backends := 0
-	for i := range e.Services {
-		backends += len(e.Services[i].Backends)
-	}
-	return datapath.CapacityFor(len(e.Services), backends)
-}
-
 // Build makes what the configuration wants: only the services that differ if the program
 // stays the same, else all.
 func (e *Room) Build(n *config.Node) (*Role, error) {
@@ -252,6 +244,9 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	next := &Role{Config: edgeConfig(n), await: e.Await, starts: e.Node == nil}
 	if e.Runs != nil {
 		next.Config.Capacity = next.Config.Capacity.AtLeast(e.Runs.Config.Capacity)
+		if e.Runs.crowded {
+			next.Config.Capacity, _ = next.Config.Capacity.WithMorePaths()
+		}
 	}
 	if n.Edge.HMAC != nil {
 		next.Hmac = n.Edge.HMAC.Key()
@@ -264,6 +259,8 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	if err := e.edgeServices(next, n, pinned); err != nil {
 		return nil, err
 	}
+	next.Config.Capacity = next.Config.Capacity.AtLeast(
+		datapath.CapacityFor(0, 0, next.ledBackends()))
 	return next, e.keepFormer(next, n, pinned)
 }
 
@@ -445,7 +442,7 @@ func (e *Role) fillService(s, before *Service) error {
 	}
 	led := before == nil && s.Paths.to != nil || before != nil && !before.Paths.equal(s.Paths)
 	if led {
-		if err := e.setPaths(s); err != nil {
+		if err := e.setPaths(s.Index, s.Paths); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -67,14 +68,56 @@ func (p paths) ofFlow(backend uint16, hash uint64) []uint16 {
 	return nil
 }
 
-// setPaths tells the program the service's paths; SetService brings them into force.
-func (e *Role) setPaths(s *Service) error {
-	for id, sid := range s.Paths.sids {
+// setPaths tells the program the paths of the service of an index; SetService brings them into
+// force.
+func (e *Role) setPaths(index uint32, p paths) error {
+	for id, sid := range p.sids {
 		if err := e.Program.SetSID(id, sid); err != nil {
 			return err
 		}
 	}
-	return e.Program.SetPaths(s.Index, s.Paths.to)
+	err := e.Program.SetPaths(index, p.to)
+	e.crowded = e.crowded || errors.Is(err, datapath.ErrNoRoom)
+	return err
+}
+
+// CapacityOf is for how much the program of an edge has room at least.
+func CapacityOf(e *config.Edge) datapath.Capacity {
+	backends, led := 0, 0
+	for i := range e.Services {
+		s := &e.Services[i]
+		if backends += len(s.Backends); s.HasPaths() {
+			led += len(s.Backends)
+		}
+	}
+	return datapath.CapacityFor(len(e.Services), backends, led)
+}
+
+// ledBackends is how many backends packets may be led to, also those that were learned.
+func (e *Role) ledBackends() (n int) {
+	for i := range e.Services {
+		if s := &e.Services[i]; s.HasPaths() {
+			n += len(s.Backends)
+		}
+	}
+	return n
+}
+
+// makePathRoom loads the edge's programs anew with a table for more paths, if there was no room for
+// those that services have come to want; they are set when chains are brought up to date.
+func (e *Room) makePathRoom() error {
+	if e.Runs == nil || !e.Runs.crowded {
+		return nil
+	}
+	if _, more := e.Runs.Config.Capacity.WithMorePaths(); !more {
+		e.Runs.crowded = false // it is said again if there still is none
+		return nil
+	}
+	e.Runs.Broken = true // what runs is no more what is to run
+	if err := e.Reload(); err != nil {
+		return fmt.Errorf("make room for more paths: %w", err)
+	}
+	return nil
 }
 
 // copied are the packets of the service that go over two paths.
@@ -90,10 +133,10 @@ func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Bac
 	if err != nil || p.equal(s.Paths) {
 		return err
 	}
-	s.Paths = p
-	if err := e.Runs.setPaths(s); err != nil {
+	if err := e.Runs.setPaths(s.Index, p); err != nil {
 		return err
 	}
+	s.Paths = p
 	return e.Runs.Program.SetService(s.Key, s.Index, s.Buckets)
 }
 

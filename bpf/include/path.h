@@ -15,49 +15,74 @@
 /* Some service has a path. Off, all about them goes from the program. */
 const volatile bool has_paths = false;
 
+#define PATH_PLACES 1024 /* the loader makes as many as are needed, a power of two */
+#define PATH_STEPS 16 /* from its own place, that a backend's paths can be away */
+
 struct path {
 	__be16 ids[PATH_MAX_SIDS]; /* 0 behind the last */
-	__u32 length; /* 0: the backend has none */
-	__u32 paths; /* of the backend: how many, this one included */
+	__u32 owner; /* the backend's id, and above it by how many steps it is away; 0: free */
+	__u8 length; /* 0: the backend has none */
+	__u8 paths; /* of the backend: how many, this one included */
+	__u16 away; /* how many backends have this place, and are away from it */
 };
 
 /* As for struct chain. */
 const struct path *path_type __attribute__((unused));
 
-struct service_paths {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	/* the loader makes them: PATHS_MAX for each id up to the highest of a backend */
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct path));
-	__uint(map_flags, BPF_F_INNER_MAP);
-};
-
-/* Paths per service, by the backend's id and choice. Replacing the inner map replaces all in one
- * step. */
+/*
+ * Paths of all services: a service says where its set begins, and a backend's id how far behind
+ * that its place is, which has its PATHS_MAX paths. Sets may interleave, as no two of them begin at
+ * one place. An array without another one in it needs no call of the kernel's functions. A set is
+ * written before a service names it, and overwritten only when no packet is under way that has
+ * found the service before.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SERVICES_MAX);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PATH_PLACES *PATHS_MAX);
 	__type(key, __u32);
-	__array(values, struct service_paths);
+	__type(value, struct path);
+	__uint(map_flags, BPF_F_MMAPABLE);
 } paths SEC(".maps");
+
+/* All places less one. */
+const volatile __u32 paths_mask = PATH_PLACES - 1;
 
 static __always_inline bool service_has_paths(const struct service *service)
 {
 	return has_paths && unlikely(service->paths);
 }
 
-/* One of the paths to the first of a chain; 0: the service has none. */
+static __always_inline const struct path *path_place(__u32 place, __u32 choice)
+{
+	__u32 key = (place & paths_mask) * PATHS_MAX + choice % PATHS_MAX;
+
+	return bpf_map_lookup_elem(&paths, &key);
+}
+
+/* By how many steps the paths of a backend are away from their place; 0: it has none. Not inlined:
+ * it is rare. */
+__noinline int path_steps(__u32 place, __u32 id)
+{
+	for (__u32 steps = 1; steps < PATH_STEPS; steps++) {
+		const struct path *path = path_place(place + steps, 0);
+
+		if (path && path->owner == (steps << 16 | id))
+			return steps;
+	}
+	return 0;
+}
+
+/* One of the paths to the first of a chain; 0: it has none. */
 static __always_inline const struct path *path_at(const struct service *service,
 						  const struct chain *chain, __u32 choice)
 {
-	__u32 key = service->index;
-	void *all = bpf_map_lookup_elem(&paths, &key);
+	__u32 id = bpf_ntohs(chain->ids[0]), place = service->paths_at + id, steps;
+	const struct path *path = path_place(place, choice);
 
-	if (!all)
-		return 0;
-	key = PATHS_MAX * bpf_ntohs(chain->ids[0]) + choice % PATHS_MAX;
-	return bpf_map_lookup_elem(all, &key);
+	if (!path || likely(path->owner == id))
+		return path;
+	steps = path->away ? path_steps(place, id) : 0;
+	return steps ? path_place(place + steps, choice) : 0;
 }
 
 /* The path of a flow to the first of a chain of which n are visited; 0: it has none, or it makes

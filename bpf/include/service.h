@@ -22,6 +22,7 @@ struct service {
 	__u16 quic; /* UDP that is QUIC */
 	__u8 limited; /* edge: how many new connections it may get */
 	__u8 paths; /* edge: enum service_path_bits */
+	__u32 paths_at; /* edge: where its paths begin */
 };
 
 /* Bits of a service: whether some of its backends have a path, and which packets go over two. */

@@ -16,7 +16,6 @@ struct cached_service {
 	struct service_key key;
 	struct service service;
 	__u32 epoch;
-	__u32 reserved;
 	struct nh destination; /* for the flow hash */
 };
 

@@ -38,12 +38,12 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 }
 
 /* The VIP is known but nobody serves this packet, or it is no VIP at all. */
-static __always_inline int without_service(struct xdp_md *ctx, struct frame *f,
-					   const struct packet *p, struct service_key *key)
+static __always_inline int without_service(struct xdp_md *ctx, struct edge_work *work)
 {
-	key->port = 0;
-	key->protocol = 0;
-	if (!bpf_map_lookup_elem(&services, key))
+	const struct packet *p = &work->packet;
+	struct service_key key = service_key_of(&p->flow.destination, (__u32)p->flow.ipv4 << 24);
+
+	if (!bpf_map_lookup_elem(&services, &key))
 		return pass();
 	if (p->error)
 		return drop(p->error);
@@ -52,7 +52,7 @@ static __always_inline int without_service(struct xdp_md *ctx, struct frame *f,
 	/* Without options or extension headers, which a reply would have to reverse. */
 	if (p->icmp == ICMP_ECHO &&
 	    p->transport - p->ip == (p->flow.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)))
-		return echo_reply(ctx, f, p, outer_settings.hop_limit);
+		return echo_reply(ctx, &work->frame, p, outer_settings.hop_limit);
 	return pass();
 }
 
@@ -89,14 +89,16 @@ static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, con
 	return error_answer(ctx, f, p, kind, mtu, outer_settings.hop_limit);
 }
 
-/* Sends the packet of edge_work to its service. Not static, so that the verifier looks at it once.
- */
-__noinline int edge_forward(struct xdp_md *ctx, const struct service *service)
+/* Sends the packet of edge_work to its service. hash: that of its flow; admitted: it is within the
+ * service's limit. Not static, so that the verifier looks at it once. */
+__noinline int edge_forward(struct xdp_md *ctx, const struct service *service, __u64 hash,
+			    bool admitted)
 {
 	struct edge_work *work = edge_work_here();
 	struct encap w = { .encapsulation = settings.encapsulation,
 			   .cache_event = CACHE_EVENT_NONE,
-			   .service = service };
+			   .service = service,
+			   .hash = hash };
 	struct address source = address_read(&settings.domain.source);
 	struct packet *p;
 	struct frame *f;
@@ -107,11 +109,10 @@ __noinline int edge_forward(struct xdp_md *ctx, const struct service *service)
 	p = &work->packet;
 	f = &work->frame;
 	l2_before = frame_l2_length(f);
-	w.hash = edge_flow_hash(&p->flow);
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
 	w.chain = chain_find(service, w.hash);
-	if (!syn_admit(p, service))
+	if (!admitted && !syn_admit(p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	if (!w.chain)
 		return drop(REASON_NO_BACKEND);
@@ -139,21 +140,15 @@ __noinline int edge_forward(struct xdp_md *ctx, const struct service *service)
 
 /* ===== Program ===== */
 
-/*
- * Parses the packet into edge_work. Returns PARSED, PARSED_FOR_EDGE: it is for the edge itself, or
- * what the program returns. Not static, so that the verifier looks at it once.
- */
-__noinline int edge_parse(struct xdp_md *ctx)
+/* Parses the packet into edge_work. Returns PARSED, PARSED_FOR_EDGE: it is for the edge itself, or
+ * what the program returns. */
+static __always_inline int edge_parse(struct xdp_md *ctx, struct edge_work *work)
 {
 	struct cursor c = cursor_at_start(ctx);
-	struct edge_work *work = edge_work_here();
+	struct packet *p = &work->packet;
 	bool for_edge = false;
-	struct packet *p;
 	int reason;
 
-	if (!work)
-		return XDP_ABORTED;
-	p = &work->packet;
 	*p = (struct packet){};
 	reason = frame_parse(&c, &work->frame);
 	if (reason)
@@ -174,30 +169,30 @@ __noinline int edge_parse(struct xdp_md *ctx)
 	return PARSED;
 }
 
-static __always_inline int edge_process(struct xdp_md *ctx)
-{
-	struct edge_work *work = edge_work_here();
-	struct service_key key = {};
-	struct service *service;
-	int verdict = edge_parse(ctx);
-
-	if (unlikely(verdict == PARSED_FOR_EDGE))
-		return edge_itself(ctx);
-	if (verdict != PARSED || !work)
-		return verdict;
-	key.vip = work->packet.flow.destination;
-	key.ipv4 = work->packet.flow.ipv4;
-	service = service_find(&work->packet, &key);
-	if (unlikely(!service))
-		return without_service(ctx, &work->frame, &work->packet, &key);
-	return edge_forward(ctx, service);
-}
-
+/* The plain packet's way; then the general one for what that has left. */
 static __always_inline int edge_judge(struct xdp_md *ctx)
 {
-	int verdict = edge_plain(ctx);
+	const struct cached_service *cached = 0;
+	int plain = edge_plain(ctx, &cached), verdict;
+	struct edge_work *work;
 
-	return likely(verdict != NOT_PLAIN) ? verdict : edge_process(ctx);
+	if (likely(plain >= 0))
+		return plain;
+	work = edge_work_here();
+	if (!work)
+		return XDP_ABORTED;
+	if (plain == NOT_PLAIN || plain == PLAIN_ADMITTED) {
+		verdict = edge_parse(ctx, work);
+		if (unlikely(verdict == PARSED_FOR_EDGE))
+			return edge_itself(ctx, work);
+		if (verdict != PARSED)
+			return verdict;
+		cached = service_find(&work->packet);
+	}
+	if (unlikely(!cached))
+		return without_service(ctx, work);
+	return edge_forward(ctx, &cached->service, service_flow_hash(cached, &work->packet.flow),
+			    plain != NOT_PLAIN);
 }
 
 SEC("xdp.frags")

@@ -56,13 +56,17 @@ static __always_inline __u32 label_of(__u64 hash)
 	return label ? label : 1;
 }
 
-/*
- * Not inlined, to spare the stack. Not static: behind a call of a static function, Linux 6.1 loses
- * sight of what its caller keeps, and offer_quic would take packets that have candidates left.
- */
+/* Not inlined, to spare the stack of what leaves. Not static: behind a call of a static function,
+ * Linux 6.1 loses sight of what its caller keeps. */
 __noinline __u64 host_flow_hash(const struct flow *f)
 {
 	return f ? flow_hash(&settings.domain.secret, f) : 0;
+}
+
+/* A first SYN. */
+static __always_inline bool opens(const struct packet *p)
+{
+	return p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
 }
 
 /*
@@ -95,7 +99,7 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 		if (!accept_learns(service))
 			return true;
 	}
-	hash = host_flow_hash(&p->flow);
+	hash = outer->hash;
 	difference = (bpf_ntohl(*(__be32 *)ip) & 0xfffff) ^ label_of(hash);
 	if (!(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
 		offer.told = difference >> NOTE_LABEL_SHIFT;
@@ -127,13 +131,11 @@ __noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struc
 			  const struct packet *p, __u32 service)
 {
 	bool left;
-	__u64 hash;
 
 	if (!f || !outer || !p)
 		return false;
 	left = outer->argument || segments_left(ctx, outer->srh);
-	hash = host_flow_hash(&p->flow);
-	if (!quic_is_here(hash, settings.refusal_jiffies)) {
+	if (!quic_is_here(outer->hash, settings.refusal_jiffies)) {
 		if (!quic_opens(ctx, p))
 			return !left;
 		if (left && !quic_has_server(ctx, p))
@@ -142,7 +144,7 @@ __noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struc
 			return false;
 	}
 	if (!p->icmp)
-		quic_remember(hash);
+		quic_remember(outer->hash);
 	return true;
 }
 
@@ -150,12 +152,10 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 				  const struct packet *p, bool candidates_left, __u32 service,
 				  bool quic)
 {
-	bool opens = p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
-
 	if (unlikely(quic))
 		return offer_quic(ctx, f, outer, p, service);
 	if (!candidates_left) {
-		if (opens)
+		if (opens(p))
 			offer_new_connection(ctx, f, outer, p, service);
 		return true;
 	}
@@ -163,7 +163,7 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 		return false;
 	if (connection_is_here(ctx, p))
 		return true;
-	return opens && service && offer_new_connection(ctx, f, outer, p, service);
+	return opens(p) && service && offer_new_connection(ctx, f, outer, p, service);
 }
 
 /* Whether a decapsulating SID is for what is behind the outer headers. */
@@ -181,9 +181,7 @@ static __always_inline bool decapsulates(const struct outer *outer)
 /* For how many jiffies copies of a packet are looked for. A SYN that was refused stays so. */
 static __always_inline __u32 copy_window(const struct packet *inner)
 {
-	return inner->flow.protocol == IPPROTO_TCP && is_first_syn(inner) ?
-		       settings.refusal_jiffies :
-		       copy_jiffies;
+	return opens(inner) ? settings.refusal_jiffies : copy_jiffies;
 }
 
 /*
@@ -212,8 +210,10 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	service = service_index(inner);
 	quic = service & SERVICE_QUIC;
 	service &= ~SERVICE_QUIC;
+	if (quic || opens(inner) || outer->copy)
+		outer->hash = flow_hash(&settings.domain.secret, &inner->flow);
 	t = bpf_map_lookup_elem(&served, &service);
-	copy = outer->copy ? copy_identity(ctx, inner, host_flow_hash(&inner->flow)) : 0;
+	copy = outer->copy ? copy_identity(ctx, inner, outer->hash) : 0;
 	if (copy)
 		seen = copy_judge(copy, outer->copy - 1, copy_window(inner));
 	if (unlikely(seen == COPY_TAKEN))
@@ -238,9 +238,8 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		return drop(reason);
 	if (unlikely(inner->fragment == FRAGMENT_FIRST) && inner->flow.protocol == IPPROTO_TCP)
 		fragment_remember(inner);
-	if (has_learners() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
-	    is_first_syn(inner))
-		asker_remember(ctx, frame_l2_length(f), host_flow_hash(&inner->flow), outer->sid,
+	if (has_learners() && offer && service && opens(inner))
+		asker_remember(ctx, frame_l2_length(f), outer->hash, outer->sid,
 			       settings.refusal_jiffies);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport,

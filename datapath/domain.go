@@ -31,13 +31,18 @@ func secretOf(s flow.Secret, f flow.Function) flowSecret {
 	return flowSecret{Key: s, Function: uint8(f), NH: nhKey(s.NHKey())}
 }
 
-// common returns the bits in which the first 8 bytes of all addresses of the domain agree, as a
-// mask and their values: an address that differs in one of them is no SID of the domain and none of
-// its nodes. A domain of which nothing is known has a mask of 0, which every address agrees with.
+// common returns the bits in which the first 8 bytes of all addresses of the domain agree: an
+// address that differs in one of them is no SID of the domain and none of its nodes.
 func (d domain) common() (mask, bits [8]byte) {
+	return common(slices.Concat([]prefix{d.Block}, d.Locators.Prefixes[:],
+		d.Infrastructure.Prefixes[:]))
+}
+
+// common returns the bits in which the first 8 bytes of all addresses of the prefixes agree, as a
+// mask and their values. Without a prefix the mask is 0, which every address agrees with.
+func common(prefixes []prefix) (mask, bits [8]byte) {
 	first := true
-	for _, p := range slices.Concat([]prefix{d.Block}, d.Locators.Prefixes[:],
-		d.Infrastructure.Prefixes[:]) {
+	for _, p := range prefixes {
 		if p.Mask == (address{}) {
 			continue // no prefix
 		}

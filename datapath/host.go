@@ -159,6 +159,11 @@ func (c HostConfig) settings() (hostSettings, error) {
 		MSSIPv6:        uint16(c.TunnelMTU - tcpHeadersIPv6),
 	}
 	s.SIDs, err = localSIDs(c.SIDs)
+	var prefixes []prefix
+	for _, sid := range s.SIDs {
+		prefixes = append(prefixes, sid.Prefix)
+	}
+	s.SIDsMask, s.SIDsCommon = common(prefixes)
 	return s, err
 }
 

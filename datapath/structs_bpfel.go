@@ -343,8 +343,10 @@ type hmacKey struct {
 type hostSettings struct {
 	Domain         domain
 	SIDs           [16]localSID // longest prefix first: the first that fits is the one
-	NetnsCookie    uint64       // of the sockets that count as busy
-	RefusalJiffies uint32       // how long a refused SYN stays refused
+	SIDsMask       [8]uint8
+	SIDsCommon     [8]uint8
+	NetnsCookie    uint64 // of the sockets that count as busy
+	RefusalJiffies uint32 // how long a refused SYN stays refused
 	MSSIPv4        uint16
 	MSSIPv6        uint16
 }

@@ -45,6 +45,7 @@ var plain = map[string]string{
 // octets are fields that the programs read in words, and Go writes byte by byte.
 var octets = map[string]bool{
 	"edge_settings.inside_mask": true, "edge_settings.inside": true, "flow_key.ports": true,
+	"host_settings.sids_mask": true, "host_settings.sids_common": true,
 	"list.header": true, "path_rule.command": true, "stray_sid_key.address": true,
 }
 

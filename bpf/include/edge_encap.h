@@ -14,22 +14,21 @@
 #include "hop_limit.h"
 #include "nexthop.h"
 #include "path.h"
+#include "service_cache.h"
 #include "syn_limit.h"
 
-static __always_inline struct service *service_find(struct packet *p, struct service_key *key)
+static __always_inline const struct cached_service *service_find(struct packet *p)
 {
-	struct service *service;
+	const struct cached_service *cached;
 
 	if (unlikely(p->fragment == FRAGMENT_LATER) && !p->error)
 		p->error = fragment_recall(p);
 	if (p->error || (p->flow.protocol != IPPROTO_TCP && p->flow.protocol != IPPROTO_UDP))
 		return 0;
-	key->port = p->flow.ports >> 16;
-	key->protocol = p->flow.protocol;
-	service = service_by_port(key);
-	if (unlikely(p->fragment == FRAGMENT_FIRST) && service)
+	cached = service_cached(&p->flow, fib_epoch_now());
+	if (unlikely(p->fragment == FRAGMENT_FIRST) && cached)
 		fragment_remember(p);
-	return service;
+	return cached;
 }
 
 /* How many of the chain the packet visits. */

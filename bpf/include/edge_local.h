@@ -126,8 +126,7 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct edge_work *work
 		(void *)(long)ctx->data + (frame_l2_length(&work->frame) & OFFSET_MAX);
 	struct packet *p = &work->packet;
 	__u32 traffic_class = p->traffic_class;
-	struct service_key key = {};
-	struct service *service;
+	const struct cached_service *cached;
 	__u8 hop_limit;
 	int reason;
 
@@ -137,10 +136,8 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct edge_work *work
 	reason = last_segment(ctx);
 	if (reason)
 		return drop(reason);
-	key.vip = p->flow.destination;
-	key.ipv4 = p->flow.ipv4;
-	service = service_find(p, &key);
-	if (!service)
+	cached = service_find(p);
+	if (!cached)
 		return drop(p->error ? p->error : REASON_NO_SERVICE);
 	reason = ecn_take(ctx, p, traffic_class);
 	if (reason)
@@ -149,7 +146,7 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct edge_work *work
 			   ecn_combine(p->traffic_class, traffic_class);
 	if (hop_limit <= 1 || hops_read(ctx, p) <= 1)
 		return drop(REASON_HOP_LIMIT);
-	return shadow_forward(ctx, service, hop_limit - 1);
+	return shadow_forward(ctx, &cached->service, hop_limit - 1);
 }
 
 /* The backend of a chain that has the SID which the SRH names as the first of its path, 0: none. */
@@ -178,18 +175,18 @@ static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain 
 	return 0;
 }
 
-/* Notes who sent the SYN-ACK in edge_work. Whatever it says, it goes on to its client. Not static,
- * so that the verifier looks at it once. */
-__noinline int learn(struct xdp_md *ctx, const struct service *service)
+/*
+ * Notes who sent the SYN-ACK in edge_work, of whose flow the hash is. Whatever it says, it goes on
+ * to its client. Not static, so that the verifier looks at it once.
+ */
+__noinline int learn(struct xdp_md *ctx, const struct service *service, __u64 hash)
 {
 	struct edge_work *work = edge_work_here();
 	struct chain *chain;
 	__u32 owner;
-	__u64 hash;
 
 	if (!work || !service)
 		return 0;
-	hash = edge_flow_hash(&work->packet.flow);
 	chain = chain_find(service, hash);
 	if (!chain)
 		return 0;
@@ -206,8 +203,7 @@ static __always_inline int end_learn(struct xdp_md *ctx, struct edge_work *work)
 {
 	struct packet *p = &work->packet;
 	__u32 traffic_class = p->traffic_class;
-	struct service_key key = {};
-	struct service *service;
+	const struct cached_service *cached;
 	int reason = last_segment(ctx);
 
 	if (!reason &&
@@ -216,15 +212,13 @@ static __always_inline int end_learn(struct xdp_md *ctx, struct edge_work *work)
 	if (reason)
 		return drop(reason);
 	flow_turn(&p->flow);
-	key.vip = p->flow.destination;
-	key.ipv4 = p->flow.ipv4;
-	service = service_find(p, &key);
-	if (!service)
+	cached = service_find(p);
+	if (!cached)
 		return drop(REASON_NO_SERVICE);
 	reason = ecn_take(ctx, p, traffic_class);
 	if (reason)
 		return drop(reason);
-	learn(ctx, service);
+	learn(ctx, &cached->service, service_flow_hash(cached, &p->flow));
 	return decapsulate_as(ctx, &work->frame, p, work->outer_length, OUTCOME_LEARNED);
 }
 
@@ -234,16 +228,12 @@ enum parsed {
 	PARSED_FOR_EDGE = -2, /* one of the SR domain to the edge itself */
 };
 
-/* The packet in edge_work, which is one of the SR domain to the edge itself. Not static, so that
- * the verifier looks at it once. */
-__noinline int edge_itself(struct xdp_md *ctx)
+/* The packet in edge_work, which is one of the SR domain to the edge itself. */
+static __always_inline int edge_itself(struct xdp_md *ctx, struct edge_work *work)
 {
-	struct edge_work *work = edge_work_here();
 	struct answering *a;
 	int verdict;
 
-	if (!work)
-		return XDP_ABORTED;
 	if (is_shadow(&work->packet.flow.destination))
 		return end_shadow(ctx, work);
 	if (is_learn(&work->packet.flow.destination))

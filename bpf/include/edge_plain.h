@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The plain packet: TCP or UDP of a client in one piece, without VLAN tags, options and extension
- * headers, to a service whose chain and next hop are at hand. The steps are those of edge_process
- * (bpf/edge.c), which takes over wherever one of them is not so, and before anything is counted or
- * written. As nothing else is possible here, the compiler keeps what it knows of the packet in
- * registers: docs/results/benchmarks.md.
+ * headers, to a service whose chain and next hop are at hand. The steps are those of the general
+ * way (bpf/edge.c), which takes over wherever one of them is not so. As nothing else is possible
+ * here, the compiler keeps what it knows of the packet in registers: docs/results/benchmarks.md.
  */
 #pragma once
 
 #include "edge_encap.h"
+#include "edge_work.h"
 #include "former.h"
 #include "options.h"
 #include "service_cache.h"
 
-#define NOT_PLAIN (-1)
+/* What is left to the general way. Of those that are parsed, the packet is in edge_work. */
+enum plain {
+	NOT_PLAIN = -1,
+	PLAIN_UNSERVED = -2, /* parsed: it has no service */
+	PLAIN_SERVED = -3, /* parsed: within the limit of its service */
+	PLAIN_ADMITTED = -4, /* within the limit of its service */
+};
 
 /* Bytes of an IP header's packet that are read before its protocol is known: ports and length. */
 #define PLAIN_TRANSPORT 8
+
+/* The others are told apart first, before anything is done that they have no use for. */
+static __always_inline bool plain_protocol(__u8 protocol)
+{
+	return likely(protocol == IPPROTO_TCP) || protocol == IPPROTO_UDP;
+}
 
 /*
  * An IPv4 header without options, of a whole packet with a hop left, in words: its sum needs them
@@ -29,7 +41,8 @@ static __always_inline bool plain_ipv4_parse(const void *ip, __u32 left, struct 
 	__u32 hops = word[2]; /* time to live, protocol, checksum */
 	__u32 total = bpf_ntohs(first >> 16);
 
-	if ((first & 0xff) != IPV4_WITHOUT_OPTIONS ||
+	p->flow.protocol = hops >> 8;
+	if (!plain_protocol(p->flow.protocol) || (first & 0xff) != IPV4_WITHOUT_OPTIONS ||
 	    total < sizeof(struct iphdr) + PLAIN_TRANSPORT || total > left ||
 	    word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
 	    !ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4]))
@@ -38,7 +51,6 @@ static __always_inline bool plain_ipv4_parse(const void *ip, __u32 left, struct 
 	p->traffic_class = first >> 8;
 	p->flow.source = address_from_ipv4(word[3]);
 	p->flow.destination = address_from_ipv4(word[4]);
-	p->flow.protocol = hops >> 8;
 	p->flow.ipv4 = true;
 	return true;
 }
@@ -58,8 +70,6 @@ static __always_inline bool plain_border(const struct flow *f)
 {
 	const struct address *from = &f->source, *to = &f->destination;
 
-	if (settings.side == SIDE_INTERNAL)
-		return false;
 	if (likely(!may_be_inside(from) && !may_be_inside(to)))
 		return true;
 	return !plain_is_inside(from->word[0], from->word[1], to->word[0], to->word[1]);
@@ -71,13 +81,14 @@ static __always_inline bool plain_ipv6_parse(const void *ip, __u32 left, struct 
 	__u64 first = *(const __u64 *)ip; /* all before the addresses */
 	__u32 total = sizeof(struct ipv6hdr) + bpf_ntohs(first >> 32);
 
-	if ((first & 0xf0) != 0x60 || total > left || first >> 56 <= 1)
+	p->flow.protocol = first >> 48;
+	if (settings.side == SIDE_INTERNAL || !plain_protocol(p->flow.protocol) ||
+	    (first & 0xf0) != 0x60 || total > left || first >> 56 <= 1)
 		return false;
 	p->length = total;
 	p->traffic_class = bpf_ntohs(first) >> 4;
 	p->flow.source = address_load(ip + 8);
 	p->flow.destination = address_load(ip + 24);
-	p->flow.protocol = first >> 48;
 	p->flow.ipv4 = false;
 	return plain_border(&p->flow);
 }
@@ -98,7 +109,7 @@ static __always_inline bool plain_transport_parse(const void *transport, const v
 		return header >= sizeof(struct tcphdr) && header <= left;
 	}
 	header = bpf_ntohs(((const struct udphdr *)transport)->len);
-	return p->flow.protocol == IPPROTO_UDP && header >= sizeof(struct udphdr) && header <= left;
+	return header >= sizeof(struct udphdr) && header <= left;
 }
 
 /* The packet behind the Ethernet header, of which only the first piece is looked at. */
@@ -140,21 +151,28 @@ static __always_inline bool plain_hop_count(struct xdp_md *ctx, const struct pac
 	return true;
 }
 
-/* The service of a packet, if what the configuration asks for it can be done here. */
-static __always_inline struct cached_service *plain_service(const struct packet *p, __u32 epoch)
+/* Whether what the configuration asks for a service can be done here. */
+static __always_inline bool plain_serves(const struct cached_service *cached)
 {
-	struct cached_service *cached = service_cached(&p->flow, epoch);
-
-	return cached && !cached->service.quic && !(former.on && cached->service.former_buckets) ?
-		       cached :
-		       0;
+	return !cached->service.quic && !(former.on && cached->service.former_buckets);
 }
 
-static __always_inline __u64 plain_hash(const struct packet *p, const struct cached_service *cached)
+/* Puts the packet where the general way has it, which then need not parse it again. All that the
+ * edge wants to know of TCP are its ports and flags. */
+static __always_inline int plain_leave(struct xdp_md *ctx, struct packet *p, int verdict)
 {
-	if (settings.domain.secret.function == FLOW_HASH_SIPHASH)
-		return flow_siphash(&settings.domain.secret, &p->flow);
-	return flow_nh(&settings.domain.secret, &p->flow, &cached->destination);
+	struct edge_work *work = edge_work_here();
+	void *data = (void *)(long)ctx->data;
+
+	if (!work || data + ETH_HLEN > (void *)(long)ctx->data_end)
+		return XDP_ABORTED; /* never: plain_parse has read it */
+	p->ip = ETH_HLEN;
+	p->transport = plain_transport(p);
+	work->packet = *p;
+	work->frame.addresses = *(const struct eth_addresses *)data;
+	work->frame.tags_length = 0;
+	work->frame.ethertype = *(const __be16 *)(data + ETH_ADDRESSES);
+	return verdict;
 }
 
 /* Chain, path and first destination. */
@@ -204,41 +222,53 @@ static __always_inline int plain_send(struct xdp_md *ctx, const struct packet *p
 	return encap_send(ctx, &f, sizeof(struct ethhdr), p, w);
 }
 
-/* encapsulation: that of the settings, but if it is the carrier, the compiler knows it. */
-static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation encapsulation)
+/*
+ * The packet to its service. encapsulation: that of the settings, but if it is the carrier, the
+ * compiler knows it. PLAIN_ADMITTED: something is not at hand, and nothing was written yet.
+ */
+static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation encapsulation,
+					 const struct packet *p,
+					 const struct cached_service *cached, __u32 epoch)
 {
 	struct encap w = { .plain = true,
 			   .encapsulation = encapsulation,
-			   .cache_event = CACHE_EVENT_NONE };
-	struct cached_service *cached;
+			   .cache_event = CACHE_EVENT_NONE,
+			   .service = &cached->service };
+
+	w.hash = service_flow_hash(cached, &p->flow);
+	if (!plain_chain(p, &w))
+		return PLAIN_ADMITTED;
+	w.hop = next_hop_remembered(encap_first(&w), w.hash, epoch);
+	if (!w.hop || !encap_fits(&w, p))
+		return PLAIN_ADMITTED;
+	cache_count(w.cache_event);
+	if (!plain_hop_count(ctx, p))
+		return XDP_ABORTED; /* never: plain_parse has read it */
+	return encapsulation == ENCAPSULATION_CARRIER ? plain_send_carrier(ctx, p, &w) :
+							plain_send(ctx, p, &w);
+}
+
+/* A packet over the limit of its service is dropped before anything else is asked: they come in
+ * floods. found: the service of PLAIN_SERVED. */
+static __always_inline int edge_plain(struct xdp_md *ctx, const struct cached_service **found)
+{
+	const struct cached_service *cached;
 	struct packet p = {};
 	__u32 epoch;
 
 	if (!plain_parse(ctx, &p))
 		return NOT_PLAIN;
 	epoch = fib_epoch_now();
-	cached = plain_service(&p, epoch);
-	if (!cached || copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p)))
-		return NOT_PLAIN;
-	w.service = &cached->service;
-	w.hash = plain_hash(&p, cached);
-	if (!plain_chain(&p, &w))
-		return NOT_PLAIN;
-	w.hop = next_hop_remembered(encap_first(&w), w.hash, epoch);
-	if (!w.hop || !encap_fits(&w, &p))
-		return NOT_PLAIN;
-	cache_count(w.cache_event);
-	if (!syn_admit(&p, w.service))
+	cached = service_cached(&p.flow, epoch);
+	if (!cached)
+		return plain_leave(ctx, &p, PLAIN_UNSERVED);
+	*found = cached;
+	if (!syn_admit(&p, &cached->service))
 		return drop(REASON_NEW_CONNECTIONS);
-	if (!plain_hop_count(ctx, &p))
-		return XDP_ABORTED; /* never: plain_parse has read it */
-	return encapsulation == ENCAPSULATION_CARRIER ? plain_send_carrier(ctx, &p, &w) :
-							plain_send(ctx, &p, &w);
-}
-
-static __always_inline int edge_plain(struct xdp_md *ctx)
-{
+	if (!plain_serves(cached) ||
+	    copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p)))
+		return plain_leave(ctx, &p, PLAIN_SERVED);
 	if (settings.encapsulation == ENCAPSULATION_CARRIER)
-		return plain_forward(ctx, ENCAPSULATION_CARRIER);
-	return plain_forward(ctx, settings.encapsulation);
+		return plain_forward(ctx, ENCAPSULATION_CARRIER, &p, cached, epoch);
+	return plain_forward(ctx, settings.encapsulation, &p, cached, epoch);
 }

@@ -34,33 +34,30 @@ struct {
 	__type(value, struct first_fragment);
 } fragments SEC(".maps");
 
+/* In whole words: what reads it would wait for bytes that are put down one by one. */
 static __always_inline struct fragment_key fragment_key_of(const struct packet *p)
 {
-	return (struct fragment_key){
-		.source = p->flow.source,
-		.destination = p->flow.destination,
-		.identification = p->fragment_id,
-		.protocol = p->flow.ipv4 ? p->flow.protocol : 0,
-		.ipv4 = p->flow.ipv4,
-	};
+	__u64 protocol = p->flow.ipv4 ? p->flow.protocol | 1 << 8 : 0;
+	struct fragment_key key;
+
+	key.source = p->flow.source;
+	key.destination = p->flow.destination;
+	*(__u64 *)&key.identification = p->fragment_id | protocol << 32;
+	return key;
 }
 
 /* Not inlined, like all here: fragments are rare. A newer first fragment takes the place of an
  * older one. */
 __noinline int fragment_remember(const struct packet *p)
 {
-	struct first_fragment first;
+	struct first_fragment first __attribute__((aligned(8)));
 	struct fragment_key key;
 
 	if (!p)
 		return 0;
 	key = fragment_key_of(p);
-	first = (struct first_fragment){
-		.ports = p->flow.ports,
-		.bytes = p->fragment_bytes,
-		.protocol = p->flow.protocol,
-		.tcp_flags = p->tcp_flags,
-	};
+	*(__u64 *)&first = p->flow.ports | (__u64)p->fragment_bytes << 32 |
+			   (__u64)p->flow.protocol << 48 | (__u64)p->tcp_flags << 56;
 	bpf_map_update_elem(&fragments, &key, &first, BPF_ANY);
 	return 0;
 }

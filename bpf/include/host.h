@@ -30,6 +30,9 @@ struct local_sid {
 struct host_settings {
 	struct domain domain;
 	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
+	/* Bits of an address's first word in which all of them agree, and what they are. */
+	__u64 sids_mask;
+	__u64 sids_common;
 	__u64 netns_cookie; /* of the sockets that count as busy */
 	__u32 refusal_jiffies; /* how long a refused SYN stays refused */
 	__u16 mss_ipv4;
@@ -65,4 +68,5 @@ struct outer {
 	__u8 next; /* the upper layer */
 	bool argument; /* the SID has one, but for the mark of a copy */
 	__u8 copy; /* 1 or 2: which one the packet is; 0: the only one */
+	__u64 hash; /* of the inner flow, where a connection may open, QUIC or a copy comes */
 };

@@ -84,11 +84,28 @@ __noinline int step_to_self(struct xdp_md *ctx, const struct frame *f, struct ou
 	return true;
 }
 
+/* Whether the next candidate of a carrier may be this host again; of an SRH, step_to_self looks.
+ * Nearly all are told apart here. */
+static __always_inline bool may_step_to_self(struct xdp_md *ctx, const struct frame *f,
+					     const struct outer *outer)
+{
+	struct ipv6hdr *ip = (void *)(long)ctx->data + (frame_l2_length(f) & OFFSET_MAX);
+	struct address next;
+
+	if (!outer->argument || (void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return true;
+	next = address_load(&ip->daddr);
+	carrier_shift(&next);
+	return (next.word[0] & settings.sids_mask) == settings.sids_common;
+}
+
 /* Passes the packet on to this host for as long as it is the next candidate. Returns whether that
  * was the last one. */
 static __always_inline bool pass_to_self(struct xdp_md *ctx, const struct frame *f,
 					 struct outer *outer)
 {
+	if (likely(!may_step_to_self(ctx, f, outer)))
+		return false;
 	for (int i = 0; i < CHAIN_MAX - 1; i++) {
 		if (!step_to_self(ctx, f, outer))
 			return false;

@@ -15,6 +15,17 @@ struct service_key {
 	__u8 reserved[4];
 };
 
+/* A key in whole words: what reads it would wait for bytes that are put down one by one. kind: its
+ * port, protocol and family, as they lie there. */
+static __always_inline struct service_key service_key_of(const struct address *vip, __u32 kind)
+{
+	struct service_key key;
+
+	key.vip = *vip;
+	*(__u64 *)&key.port = kind;
+	return key;
+}
+
 struct service {
 	__u32 index; /* of its tables, policy and counters */
 	__u32 buckets; /* edge: of its table of chains */

@@ -45,12 +45,8 @@ static __always_inline struct cached_service *service_cache_place(__u64 low, __u
  */
 __noinline int service_refill(__u64 high, __u64 low, __u32 kind, __u32 epoch)
 {
-	struct service_key key = {
-		.vip.word = { high, low },
-		.port = kind,
-		.protocol = kind >> 16,
-		.ipv4 = kind >> 24,
-	};
+	struct address vip = { { high, low } };
+	struct service_key key = service_key_of(&vip, kind);
 	struct cached_service *cached = service_cache_place(low, key.port);
 	struct service *service = service_by_port(&key);
 
@@ -90,4 +86,13 @@ static __always_inline struct cached_service *service_cached(const struct flow *
 	if (!service_refill(f->destination.word[0], f->destination.word[1], service_kind(f), epoch))
 		return 0;
 	return cached_service_is(cached, f, epoch) ? cached : 0;
+}
+
+/* The hash of a flow to a cached service. */
+static __always_inline __u64 service_flow_hash(const struct cached_service *cached,
+					       const struct flow *f)
+{
+	if (settings.domain.secret.function == FLOW_HASH_SIPHASH)
+		return flow_siphash(&settings.domain.secret, f);
+	return flow_nh(&settings.domain.secret, f, &cached->destination);
 }

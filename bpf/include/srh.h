@@ -95,10 +95,8 @@ static __always_inline void outer_write(struct ipv6hdr *ip, __u8 traffic_class,
  */
 static __always_inline void carrier_shift(struct address *carrier)
 {
-	__be16 *word = (__be16 *)carrier;
+	__u64 first = carrier->word[0], last = carrier->word[1];
 
-#pragma unroll
-	for (int i = 2; i < 7; i++)
-		word[i] = word[i + 1];
-	word[7] = 0;
+	carrier->word[0] = (__u32)first | first >> 48 << 32 | last << 48;
+	carrier->word[1] = last >> 16;
 }

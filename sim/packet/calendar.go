@@ -121,7 +121,14 @@ func (c *calendar) schedule(id int32, at Time) {
 func (c *calendar) scheduleArrival(id int32, at Time) {
 	c.serial++
 	d := due{at, c.serial, id}
-	if c.lanes.take(d, at-c.now) {
+	ahead := at - c.now
+	for i := range c.lanes.ahead {
+		if c.lanes.ahead[i] == ahead {
+			c.lanes.add(i, d)
+			return
+		}
+	}
+	if c.lanes.begin(d, ahead) {
 		return
 	}
 	e := &c.slab[id]
@@ -169,10 +176,18 @@ func (c *calendar) remove(d due, lane int32) {
 	c.now = d.at
 }
 
-// first is the first event and its lane, none if it is of the current slot. Slots are gone to when
-// no lane has an event before them.
+// first is the first event and its lane, none if it is of the current slot.
 func (c *calendar) first() (due, int32) {
 	d, lane := c.lanes.first()
+	if c.pos < len(c.ready) || c.bound <= d.at {
+		return c.wheels(d, lane)
+	}
+	return d, lane
+}
+
+// wheels is the first event, of which d is the first in a lane. Slots are gone to when no lane has
+// an event before them.
+func (c *calendar) wheels(d due, lane int32) (due, int32) {
 	for c.pos == len(c.ready) && c.bound <= d.at && c.bound != never {
 		c.advance()
 	}

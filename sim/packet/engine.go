@@ -99,36 +99,33 @@ func (s *Simulation) run(until Time) {
 // the packet's place in the queue, at last the link that the packet goes on to.
 func (s *Simulation) expect(lane int32) {
 	const far, near, next = 7, 4, 1
-	if id := s.calendar.lanes.following(lane, far); uint32(id) < uint32(len(s.links)) {
-		prefetchLink(&s.links[id])
+	b := &s.calendar.lanes.behind[lane]
+	if b.count <= far {
+		return
 	}
-	if l := s.expected(lane, near); l != nil {
-		prefetch(unsafe.Pointer(s.chunks.first(&l.queue)))
+	mask := uint32(len(b.ring) - 1)
+	l := &s.links[0]
+	place, onward := unsafe.Pointer(l), l
+	if id := b.ring[(b.head+far)&mask].id; uint32(id) < uint32(len(s.links)) {
+		l = &s.links[id]
 	}
-	if l := s.expected(lane, next); l != nil {
-		w := s.chunks.first(&l.queue).way
-		if w.place() == chosen {
-			return
+	if id := b.ring[(b.head+near)&mask].id; uint32(id) < uint32(len(s.links)) {
+		if n := &s.links[id]; n.arrival == id {
+			place = unsafe.Pointer(s.chunks.first(&n.queue))
 		}
-		if following := s.routes[w.place()+1]; following != none {
-			prefetchLink(&s.links[following])
+	}
+	if id := b.ring[(b.head+next)&mask].id; uint32(id) < uint32(len(s.links)) {
+		if n := &s.links[id]; n.arrival == id {
+			q := s.chunks.first(&n.queue)
+			if q.way.place() != chosen {
+				if following := s.routes[q.way.place()+1]; following != none {
+					onward = &s.links[following]
+				}
+			}
 		}
 	}
-}
-
-// expected is the link of an arrival that follows in a lane; nil if the event is something else.
-func (s *Simulation) expected(lane int32, places uint32) *link {
-	id := s.calendar.lanes.following(lane, places)
-	if uint32(id) >= uint32(len(s.links)) || s.links[id].arrival != id {
-		return nil
-	}
-	return &s.links[id]
-}
-
-// prefetchLink lets the processor load both cache lines of a link.
-func prefetchLink(l *link) {
-	prefetch(unsafe.Pointer(l))
-	prefetch(unsafe.Pointer(&l.stats))
+	prefetchLines(unsafe.Pointer(l), unsafe.Pointer(&l.stats), place,
+		unsafe.Pointer(onward), unsafe.Pointer(&onward.stats))
 }
 
 // arrive lets the first packet of a link reach the other end. Where its way is known beforehand, it

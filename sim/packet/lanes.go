@@ -27,19 +27,18 @@ func newLanes() (l lanes) {
 	return l
 }
 
-// take puts an event into the lane of its time ahead, and reports whether there is one. A time that
-// is used twice in a row gets a lane that is empty.
-func (l *lanes) take(d due, ahead Time) bool {
-	for i, a := range l.ahead {
-		if a == ahead {
-			if l.heads[i].at == never {
-				l.heads[i] = d
-			} else {
-				l.behind[i].push(d)
-			}
-			return true
-		}
+// add puts an event into a lane.
+func (l *lanes) add(i int, d due) {
+	if l.heads[i].at == never {
+		l.heads[i] = d
+	} else {
+		l.behind[i].push(d)
 	}
+}
+
+// begin puts an event that has no lane into an empty one if its time ahead is used twice in a row,
+// and reports whether it did.
+func (l *lanes) begin(d due, ahead Time) bool {
 	if ahead == l.missed {
 		for i := range l.heads {
 			if l.heads[i].at == never {
@@ -74,25 +73,19 @@ func (l *lanes) drop(i int32) {
 	}
 }
 
-// following is an event that comes due soon: that so many places behind the first of a lane, or
-// none.
-func (l *lanes) following(i int32, places uint32) int32 {
-	b := &l.behind[i]
-	if b.count <= places {
-		return none
-	}
-	return b.ring[(b.head+places)&uint32(len(b.ring)-1)].id
-}
-
 // push adds an event behind the others.
 func (b *lane) push(d due) {
 	if int(b.count) == len(b.ring) {
-		ring := make([]due, 2*len(b.ring))
-		for i := range b.count {
-			ring[i] = b.ring[(b.head+i)&uint32(len(b.ring)-1)]
-		}
-		b.ring, b.head = ring, 0
+		b.grow()
 	}
 	b.ring[(b.head+b.count)&uint32(len(b.ring)-1)] = d
 	b.count++
+}
+
+func (b *lane) grow() {
+	ring := make([]due, 2*len(b.ring))
+	for i := range b.count {
+		ring[i] = b.ring[(b.head+i)&uint32(len(b.ring)-1)]
+	}
+	b.ring, b.head = ring, 0
 }

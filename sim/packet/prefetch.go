@@ -8,3 +8,8 @@ import "unsafe"
 //
 //go:noescape
 func prefetch(at unsafe.Pointer)
+
+// prefetchLines does that with five of them: a call costs more than what it does.
+//
+//go:noescape
+func prefetchLines(a, b, c, d, e unsafe.Pointer)

@@ -5,3 +5,5 @@ package packet
 import "unsafe"
 
 func prefetch(unsafe.Pointer) {}
+
+func prefetchLines(_, _, _, _, _ unsafe.Pointer) {}

@@ -86,30 +86,44 @@ func (k *chunks) first(q *fifo) *queued { return &k.slab[q.head][q.first%chunkSi
 func (k *chunks) pop(q *fifo) queued {
 	x := k.slab[q.head][q.first%chunkSize]
 	q.first++
-	if q.count--; q.count == 0 {
-		k.release(q.head)
-	} else if q.first == chunkSize-1 && q.head != q.tail {
-		// The caller looks at the last packet of this chunk next, and soon at the next chunk.
-		prefetch(unsafe.Pointer(&k.slab[k.next[q.head]]))
-	} else if q.first == chunkSize {
-		emptied := q.head
-		q.head, q.first = k.next[emptied], 0
-		k.release(emptied)
+	if q.count--; q.count == 0 || q.first >= chunkSize-1 {
+		k.popped(q)
 	}
 	return x
 }
 
+// popped gives the first chunk of a queue back if it is empty.
+func (k *chunks) popped(q *fifo) {
+	switch {
+	case q.count == 0:
+		k.release(q.head)
+	case q.first == chunkSize:
+		emptied := q.head
+		q.head, q.first = k.next[emptied], 0
+		k.release(emptied)
+	case q.head != q.tail:
+		// The caller looks at the last packet of this chunk next, and soon at the next chunk.
+		prefetch(unsafe.Pointer(&k.slab[k.next[q.head]]))
+	}
+}
+
 // push adds a packet to a queue.
 func (k *chunks) push(q *fifo, x queued) {
-	if q.count == 0 {
-		q.head = k.take()
-		q.tail, q.first, q.last = q.head, 0, 0
-	} else if q.last == chunkSize {
-		c := k.take()
-		k.next[q.tail] = c
-		q.tail, q.last = c, 0
+	if q.count == 0 || q.last == chunkSize {
+		k.extend(q)
 	}
 	k.slab[q.tail][q.last%chunkSize] = x
 	q.last++
 	q.count++
+}
+
+// extend gives a queue that is empty, or whose last chunk is full, another one.
+func (k *chunks) extend(q *fifo) {
+	c := k.take()
+	if q.count == 0 {
+		q.head, q.first = c, 0
+	} else {
+		k.next[q.tail] = c
+	}
+	q.tail, q.last = c, 0
 }

@@ -265,7 +265,7 @@ func (a *Agent) takeOver(file *config.Node) error {
 // prepareMachine finds the file systems that the agent works on, and mounts those that are missing.
 func (a *Agent) prepareMachine(n *config.Node) error {
 	bpffs, mounted, err := linux.BPFFS()
-	if err != nil && loadsPrograms(n) {
+	if err != nil && needsMachine(n) {
 		return err
 	}
 	if mounted {
@@ -282,7 +282,7 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 		a.Log.Info("mounted a cgroup2 file system to count connections", "directory",
 			a.Cgroup)
 	}
-	if err != nil && !loadsPrograms(n) {
+	if err != nil && !needsMachine(n) {
 		return nil
 	}
 	return err

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"sextant/agent/api"
 	"sextant/agent/cflb"
 	"sextant/agent/edge"
 	"sextant/agent/flowlets"
@@ -15,18 +14,19 @@ import (
 	"sextant/agent/telemetry"
 )
 
-// kinds lists all roles, in the order in which they are shown. It is the one place that does.
+// kinds lists all roles by their keys in the node file, in the order of the file, in which they are
+// shown.
 func kinds() []role.Kind {
 	return []role.Kind{
-		role.KindOf(api.Edge, edge.New).CleanedBy(edge.CleanEdge),
-		role.KindOf(api.Host, host.New),
-		role.KindOf(api.Headend, headend.New).CommittedLate(),
-		role.KindOf(api.Merge, merge.New),
-		role.KindOf(api.Strays, strays.New).CommittedLate(),
-		role.KindOf(api.CFLB, cflb.New),
-		role.KindOf(api.PathSource, pathsource.New),
-		role.KindOf(api.Subflows, subflows.NewRoom).CleanedBy(subflows.Clean),
-		role.KindOf(api.Flowlets, flowlets.New),
-		role.KindOf(api.Telemetry, telemetry.New),
+		role.KindOf("edge", edge.New).CleanedBy(edge.CleanEdge),
+		role.KindOf("host", host.New),
+		role.KindOf("headend", headend.New).CommittedLate(),
+		role.KindOf("merge", merge.New),
+		role.KindOf("strays", strays.New).CommittedLate(),
+		role.KindOf("cflb", cflb.New),
+		role.KindOf("pathSource", pathsource.New),
+		role.KindOf("subflows", subflows.NewRoom).CleanedBy(subflows.Clean),
+		role.KindOf("flowlets", flowlets.New),
+		role.KindOf("telemetry", telemetry.New),
 	}
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -15,17 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"sextant/agent/cflb"
 	"sextant/agent/edge"
-	"sextant/agent/flowlets"
 	"sextant/agent/headend"
 	"sextant/agent/host"
 	"sextant/agent/merge"
-	"sextant/agent/pathsource"
 	"sextant/agent/role"
 	"sextant/agent/state"
-	"sextant/agent/strays"
-	"sextant/agent/telemetry"
 	"sextant/config"
 	"sextant/lb/pool"
 	"sextant/packet/flow"
@@ -95,8 +89,8 @@ func TestEachLeafIsLoaded(t *testing.T) {
 		}
 		of := notLoaded.MatchString(path) || isOfAgent(path)
 		if changed && of == is {
-			t.Errorf("%s: loaded %v, and the test says that the kernel has it: %v; a role with "+
-				"programs is one of loadedBy, others are carried out by the agent", path, is, !of)
+			t.Errorf("%s: loaded %v, and the test says that the kernel has it: %v; "+
+				"what programs get of a role are the fields of what Build returns", path, is, !of)
 		}
 	}
 	if len(words) < 200 {
@@ -139,13 +133,34 @@ var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|rou
 // isOfAgent says whether a key is one of a role that the agent itself carries out.
 func isOfAgent(path string) bool {
 	key, _, _ := strings.Cut(path, ".")
+	return isCarriedOut(key, "agent")
+}
+
+// isCarriedOut says whether the role of a key is carried out by something: the tag role of config.
+func isCarriedOut(key, by string) bool {
 	for i := range reflect.TypeFor[config.Node]().NumField() {
 		tag := reflect.TypeFor[config.Node]().Field(i).Tag
 		if tag.Get("key") == key {
-			return tag.Get("role") == "agent"
+			return tag.Get("role") == by
 		}
 	}
 	return false
+}
+
+// Roles that are registered are those that the node file can have, in its order.
+func TestKindsAreTheRolesOfTheNodeFile(t *testing.T) {
+	var want, got []string
+	for i := range reflect.TypeFor[config.Node]().NumField() {
+		if tag := reflect.TypeFor[config.Node]().Field(i).Tag; tag.Get("role") != "" {
+			want = append(want, tag.Get("key"))
+		}
+	}
+	for _, k := range kinds() {
+		got = append(got, string(k.Name))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("roles of config.Node, and kinds (-want +got):\n%s", diff)
+	}
 }
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
@@ -228,40 +243,55 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 		found.Learned[s.Endpoint] = []config.Backend{{
 			Name: "bgp", SID: netip.MustParseAddr("fcbb:bb00:9::"), Weight: 1, State: config.Up}}
 	}
-	p := role.Parts{Core: c, Found: found}
-	e, errEdge := edge.New(p).Build(n)
-	h, errHost := host.New(p).Build(n)
-	head, errHeadend := headend.New(p).Build(n)
-	m, errMerge := merge.New(p).Build(n)
-	s, errStrays := strays.New(p).Build(n)
-	router, errCFLB := cflb.New(p).Build(n)
-	source, errSource := pathsource.New(p).Build(n)
-	paths, errFlowlets := flowlets.New(p).Build(n)
-	inband, errTelemetry := telemetry.New(p).Build(n)
-	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB,
-		errSource, errFlowlets, errTelemetry) != nil {
-		return nil
+	loaded := map[string]any{}
+	for _, room := range role.OpenRooms(kinds(), role.Parts{Core: c, Found: found}).Rooms {
+		if isCarriedOut(string(room.Name), "agent") {
+			continue
+		}
+		built := reflect.ValueOf(room.Room).MethodByName("Build").Call(
+			[]reflect.Value{reflect.ValueOf(n)})
+		if !built[1].IsNil() || !addLoaded(loaded, string(room.Name), built[0].Interface(), n) {
+			return nil
+		}
 	}
-	rules, err := head.Steering.Compile(srpolicy.Source{Addr: head.Config.Source,
-		HopLimit: head.Config.HopLimit, Epoch: head.Config.Epoch}, head.Active)
-	if err != nil {
-		return nil
+	return loaded
+}
+
+// addLoaded adds what programs get of a role: its fields, unless they have more than that. It
+// returns false if the role's tables can't be.
+func addLoaded(loaded map[string]any, name string, built any, n *config.Node) bool {
+	switch r := built.(type) {
+	case *edge.Role:
+		loaded[name], loaded["signing key"] = r.Config, r.Hmac
+		loaded["edge tables"] = tablesOf(r, n)
+	case *host.Role:
+		var services []any
+		for _, s := range r.Services {
+			services = append(services, s.Key, s.Index, s.Policy, s.QUIC)
+		}
+		loaded[name], loaded["keys"], loaded["host services"] = r.Config, r.Hmac, services
+	case *headend.Role:
+		rules, err := r.Steering.Compile(srpolicy.Source{Addr: r.Config.Source,
+			HopLimit: r.Config.HopLimit, Epoch: r.Config.Epoch}, r.Active)
+		if err != nil {
+			return false
+		}
+		loaded[name], loaded["rules"] = r.Config, rules
+	case *merge.Role:
+		var instances []any
+		for _, instance := range r.Instances {
+			instances = append(instances, instance.MergeNumber)
+		}
+		loaded[name], loaded["instances"] = r.Config, instances
+	default:
+		v := reflect.ValueOf(built).Elem()
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && !f.Anonymous {
+				loaded[name+" "+f.Name] = v.Field(i).Interface()
+			}
+		}
 	}
-	var services, instances []any
-	for _, s := range h.Services {
-		services = append(services, s.Key, s.Index, s.Policy, s.QUIC)
-	}
-	for _, instance := range m.Instances {
-		instances = append(instances, instance.MergeNumber)
-	}
-	return map[string]any{
-		"edge": e.Config, "signing key": e.Hmac, "edge tables": tablesOf(e, n), "host": h.Config,
-		"keys": h.Hmac, "host services": services, "headend": head.Config, "rules": rules,
-		"merge": m.Config, "instances": instances, "strays": s.Config,
-		"cflb": router.Config, "pathSource": source.Config, "flowlets": paths.Config,
-		"flowlet groups": paths.Groups, "telemetry": inband.Config,
-		"telemetry classes": inband.Classes, "telemetry watch": inband.Watch,
-	}
+	return true
 }
 
 // tablesOf are the entries of services, chains with what they are made by, SIDs and QUIC

@@ -66,7 +66,7 @@ var helpers = []struct {
 
 // checkMachine refuses a machine on which the roles of a node can't run.
 func checkMachine(n *config.Node) error {
-	if !loadsPrograms(n) {
+	if !needsMachine(n) {
 		return nil
 	}
 	m, err := thisMachine()
@@ -76,9 +76,9 @@ func checkMachine(n *config.Node) error {
 	return m.check()
 }
 
-// loadsPrograms reports whether a node has a role that eBPF programs carry out, or that needs the
+// needsMachine reports whether a node has a role that eBPF programs carry out, or that needs the
 // same of the machine.
-func loadsPrograms(n *config.Node) bool { return len(n.AgentRoles()) > 0 }
+func needsMachine(n *config.Node) bool { return len(n.AgentRoles()) > 0 }
 
 // Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of
 // this process.

@@ -51,7 +51,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 }
 
 // A node that only takes strays away needs the machine for it too.
-func TestRolesThatLoadPrograms(t *testing.T) {
+func TestRolesThatNeedTheMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *config.Node
 		want bool
@@ -63,8 +63,8 @@ func TestRolesThatLoadPrograms(t *testing.T) {
 		"strays":       {&config.Node{Strays: &config.Strays{}}, true},
 		"routes alone": {&config.Node{Routing: &config.Routing{}}, false},
 	} {
-		if got := loadsPrograms(c.node); got != c.want {
-			t.Errorf("%s: loads programs: %v, want %v", name, got, c.want)
+		if got := needsMachine(c.node); got != c.want {
+			t.Errorf("%s: needs the machine: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -108,6 +108,10 @@ func (s *Selector) codec(key CFLBKey) (*cflb.Codec, error) {
 	return cflb.New(p)
 }
 
+func (r *CFLB) faces() []Face {
+	return facesOf(r.Interfaces, Face{Plain: r.Forwarding == ByKernel, Sends: true})
+}
+
 func (r *CFLB) check(c *checker) {
 	if len(r.Interfaces) == 0 {
 		c.invalid("cflb.interfaces", "there is no interface on which packets arrive",

@@ -32,6 +32,11 @@ const (
 
 var ()
 
+func (h *Headend) faces() []Face {
+	return slices.Concat(facesOf(h.Interfaces, Face{Domain: true, Clients: true, Sends: true}),
+		plainFaces(h.Uplinks, Face{Domain: true, Sends: true}), plainFaces(h.Local, Face{}))
+}
+
 func (h *Headend) check(c *checker) {
 	c.source("headend.source", h.Source)
 	if len(h.Interfaces)+len(h.Local) == 0 {

@@ -8,6 +8,8 @@ import (
 	"sextant/packet/srv6"
 )
 
+func (m *Merge) faces() []Face { return facesOf(m.Interfaces, Face{Domain: true}) }
+
 func (m *Merge) check(c *checker) {
 	if len(m.Interfaces) == 0 {
 		c.invalid("merge.interfaces", "the egress has no interface", `add "- {name: eth0}"`)

@@ -27,15 +27,15 @@ type Node struct {
 	State string `key:"state" default:"/var/lib/sextant"`
 	API   API    `key:"api" present:"always"`
 	// nil: the node is no edge
-	Edge *Edge `key:"edge" change:"role" role:"programs"`
+	Edge *Edge `key:"edge" change:"role" role:"programs" packets:"explained"`
 	// nil: the node is no host
-	Host *Host `key:"host" change:"role" role:"programs"`
+	Host *Host `key:"host" change:"role" role:"programs" packets:"explained"`
 	// nil: the node is no head-end of SR policies
-	Headend *Headend `key:"headend" change:"role" role:"programs"`
+	Headend *Headend `key:"headend" change:"role" role:"programs" packets:"explained"`
 	// nil: the node is no egress of protected traffic
-	Merge *Merge `key:"merge" change:"role" role:"programs"`
+	Merge *Merge `key:"merge" change:"role" role:"programs" packets:"explained"`
 	// nil: the node takes no strays away beside a router
-	Strays *Strays `key:"strays" change:"role" role:"programs"`
+	Strays *Strays `key:"strays" change:"role" role:"programs" packets:"explained"`
 	// nil: the node is no router whose sources choose among next hops
 	CFLB *CFLB `key:"cflb" change:"role" role:"programs"`
 	// nil: connections of the node take whatever paths
@@ -43,7 +43,7 @@ type Node struct {
 	// nil: MPTCP connections of the node get the subflows that the kernel gives them
 	Subflows *Subflows `key:"subflows" change:"role" role:"agent"`
 	// nil: flows of the node take one path each
-	Flowlets *Flowlets `key:"flowlets" change:"role" role:"programs"`
+	Flowlets *Flowlets `key:"flowlets" change:"role" role:"programs" packets:"explained"`
 	// nil: the node takes no part in in-band telemetry
 	Telemetry *Telemetry `key:"telemetry" change:"role" role:"programs"`
 	// nil: the node computes no paths

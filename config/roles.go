@@ -54,9 +54,17 @@ func (n *Node) rolesBy(what ...string) (names []string) {
 }
 
 // knownRoles lists all roles that a node can have.
-func knownRoles() (names []string) {
+func knownRoles() []string { return rolesWith("role") }
+
+// ExplainedRoles lists the roles whose programs explain what they do to packets, and says them.
+func ExplainedRoles() (names []string, text string) {
+	names = rolesWith("packets")
+	return names, alternatives(names)
+}
+
+func rolesWith(tag string) (names []string) {
 	for _, s := range objectOf(reflect.TypeFor[Node](), "", "").settings {
-		if s.tag.Get("role") != "" {
+		if s.tag.Get(tag) != "" {
 			names = append(names, s.key)
 		}
 	}

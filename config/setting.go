@@ -28,6 +28,7 @@ import (
 //	help:"a share"        what the help of a flag says that repeats the setting
 //	usual:"50"            the default that the help says, where it depends on other settings
 //	role:"programs"     a role, by what carries it out: programs or the agent
+//	packets:"explained" what the role's programs do to a packet can be explained
 //	is:"place"          the name of a network interface at which the role works
 //	change:"role"       an object that is added and removed with its items, not as one value
 //

@@ -37,6 +37,8 @@ const (
 	maxStraySIDs = 128
 )
 
+func (s *Strays) faces() []Face { return facesOf(s.Interfaces, Face{Domain: true}) }
+
 func (s *Strays) check(c *checker) {
 	if len(s.Interfaces) == 0 {
 		c.invalid("strays.interfaces", "there is no interface on which strays arrive",

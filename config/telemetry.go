@@ -216,6 +216,8 @@ const (
 	maxTelemetrySIDs  = 1024
 )
 
+func (t *Telemetry) faces() []Face { return plainFaces(t.Interfaces(), Face{}) }
+
 func (t *Telemetry) check(c *checker) {
 	if t.Source == nil && len(t.Transit) == 0 && t.Sink == nil {
 		c.invalid("telemetry", "the node is neither source, transit nor sink",

@@ -7,6 +7,12 @@ import (
 	"sextant/packet/srv6"
 )
 
+func (e *Edge) faces() []Face {
+	return facesOf(each(e.Interfaces, func(i EdgeInterface) XDPInterface {
+		return XDPInterface(i)
+	}), Face{Domain: true, Clients: true, Sends: true})
+}
+
 func (e *Edge) check(c *checker) {
 	if needed := overheadOf(e); c.node.Domain.Overhead < needed {
 		c.invalid("domain.overhead",
@@ -140,6 +146,12 @@ func (c *checker) backendSID(where string, sid netip.Addr, encapsulation Encapsu
 				"can hold it", sid,
 				block.Prefix()), mend, "domain.block", "edge.encapsulation")
 	}
+}
+
+func (h *Host) faces() []Face {
+	return facesOf(each(h.Interfaces, func(i HostInterface) XDPInterface {
+		return XDPInterface{Name: i.Name, Mode: i.Mode}
+	}), Face{Domain: true, Sends: true})
 }
 
 func (h *Host) check(c *checker) {

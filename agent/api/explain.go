@@ -201,10 +201,10 @@ func (h handler) explain(r *http.Request) (any, error) {
 }
 
 func (q *Question) check() error {
+	roles, text := config.ExplainedRoles()
 	switch {
-	case q.Role != "" && !slices.Contains([]Role{Edge, Host, Headend, Merge, Strays}, q.Role):
-		return invalid(fmt.Sprintf("unknown role %q; write edge, host, headend, merge or strays",
-			q.Role))
+	case q.Role != "" && !slices.Contains(roles, string(q.Role)):
+		return invalid(fmt.Sprintf("unknown role %q; write %s", q.Role, text))
 	case (q.Flow == nil) == (len(q.Frames) == 0):
 		return invalid("what is to be explained is not clear; give a flow or frames")
 	case len(q.Frames) > ExplainMax:

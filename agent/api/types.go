@@ -10,20 +10,14 @@ import (
 // Role is what a node, a service or a counter is part of.
 type Role string
 
-// The roles of a node.
+// Roles of which more than their folders knows. The keys of the node file are the names of all.
 const (
-	Edge    Role = "edge"
-	Host    Role = "host"
-	Headend Role = "headend" // of SR policies
-	Merge   Role = "merge"   // egress of protected traffic
-	Strays  Role = "strays"  // takes strays away beside a router
-	CFLB    Role = "cflb"    // router whose sources choose among equal-cost next hops
-	// host whose connections take paths through a network of CFLB
-	PathSource Role = "pathSource"
-	Subflows   Role = "subflows" // host whose MPTCP connections get subflows on chosen paths
-	Flowlets   Role = "flowlets" // host that sends its flows over several paths
-	// source, transit or sink of in-band telemetry
-	Telemetry Role = "telemetry"
+	Edge     Role = "edge"
+	Host     Role = "host"
+	Headend  Role = "headend"  // of SR policies
+	Merge    Role = "merge"    // egress of protected traffic
+	Strays   Role = "strays"   // takes strays away beside a router
+	Flowlets Role = "flowlets" // host that sends its flows over several paths
 )
 
 // Status says what the agent is and what it runs.

@@ -42,7 +42,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.CFLB}}
+	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
 // roleChange makes the kernel choose by hash before the programs set hashes.

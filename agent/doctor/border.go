@@ -35,14 +35,14 @@ func unguarded(n *config.Node, f *facts.Facts, _ string) []Finding {
 
 // mixedSides names interfaces that clients and the SR domain share.
 func mixedSides(n *config.Node, _ *facts.Facts, _ string) (list []Finding) {
-	for _, at := range faces(n) {
-		if !at.domain || !at.clients {
+	for _, at := range n.Faces() {
+		if !at.Domain || !at.Clients {
 			continue
 		}
-		list = append(list, Finding{"side_mixed", Notable, at.name,
+		list = append(list, Finding{"side_mixed", Notable, at.Name,
 			fmt.Sprintf("the %s's interface is mixed: clients or hosts and the SR domain are "+
 				"behind it",
-				at.role),
+				at.Role),
 			"a packet whose source lies in domain.infrastructure is trusted there, from any " +
 				"sender: " +
 				"forged numbers stop a protected flow, forged strays and errors reach the edge",

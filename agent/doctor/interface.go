@@ -12,33 +12,33 @@ func interfaces(n *config.Node, f *facts.Facts, _ string) []Finding {
 		return nil
 	}
 	var list []Finding
-	for _, at := range faces(n) {
-		if i, exists := f.Interfaces[at.name]; !exists {
-			list = append(list, Finding{"interface_missing", Broken, at.name,
-				"there is no interface " + at.name + " in this network namespace",
-				"the " + at.role + " of the node file names it",
+	for _, at := range n.Faces() {
+		if i, exists := f.Interfaces[at.Name]; !exists {
+			list = append(list, Finding{"interface_missing", Broken, at.Name,
+				"there is no interface " + at.Name + " in this network namespace",
+				"the " + at.Role + " of the node file names it",
 				"correct the name in the node file, or create it; ip link lists them"})
 		} else if !i.Up {
-			list = append(list, Finding{"interface_down", Broken, at.name, "the interface is down",
+			list = append(list, Finding{"interface_down", Broken, at.Name, "the interface is down",
 				"no packet arrives or leaves",
-				"ip link set dev " + at.name + " up"})
+				"ip link set dev " + at.Name + " up"})
 		}
 	}
 	return list
 }
 
 func nativeXDP(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
 		unable := i.Features.Known && !i.Features.Native
-		if at.plain || at.mode == config.Generic || i.XDP == "native" || i.XDP == "" && !unable {
+		if at.Plain || at.Mode == config.Generic || i.XDP == "native" || i.XDP == "" && !unable {
 			return nil
 		}
-		finding := Finding{"generic_xdp", Risk, at.name, "packets take the generic path", "", ""}
+		finding := Finding{"generic_xdp", Risk, at.Name, "packets take the generic path", "", ""}
 		if i.XDP == "" {
 			finding.What = "packets would take the generic path"
 		}
 		switch {
-		case at.mode == config.Native && unable:
+		case at.Mode == config.Native && unable:
 			finding.Severity, finding.What = Broken, "mode native is asked for, and refused"
 			finding.Cause = "the driver (" + i.Driver + ") runs no XDP programs"
 			finding.Mend = "write mode: auto into the node file, or use another interface"
@@ -58,19 +58,19 @@ func nativeXDP(n *config.Node, f *facts.Facts, _ string) []Finding {
 		default:
 			finding.Cause = "native mode was refused when the program was attached"
 			finding.Mend = "see the agent's log; an MTU above one page and LRO are what drivers " +
-				"refuse: ethtool -K " + at.name + " lro off"
+				"refuse: ethtool -K " + at.Name + " lro off"
 		}
 		return []Finding{finding}
 	})
 }
 
 func vethPeer(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if !at.sends || i.Driver != "veth" || !i.Features.Known || !i.Features.Native ||
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		if !at.Sends || i.Driver != "veth" || !i.Features.Known || !i.Features.Native ||
 			i.Features.Send || i.XDP == "generic" {
 			return nil
 		}
-		return []Finding{{"veth_peer", Broken, at.name,
+		return []Finding{{"veth_peer", Broken, at.Name,
 			"frames that the program sends by this veth are lost",
 			"a veth receives frames of XDP only if it runs an XDP program; with GRO alone, those " +
 				"that turn round come late",
@@ -79,30 +79,30 @@ func vethPeer(n *config.Node, f *facts.Facts, _ string) []Finding {
 }
 
 func checksumOffload(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if i.Driver != "veth" || !i.TxChecksum || at.plain && !at.domain {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		if i.Driver != "veth" || !i.TxChecksum || at.Plain && !at.Domain {
 			// what leaves by an interface of headend.local goes through the loop, which computes
 			// them
 			return nil
 		}
-		return []Finding{{"checksum_offload", Risk, at.name,
+		return []Finding{{"checksum_offload", Risk, at.Name,
 			"checksums of what this machine sends are left to the veth, which never computes them",
 			"a native XDP program on the way that redirects such a packet loses the mark, and " +
 				"TCP and UDP behind it fail while ping works",
-			"ethtool -K " + at.name + " tx off, on both ends"}}
+			"ethtool -K " + at.Name + " tx off, on both ends"}}
 	})
 }
 
 func genericGRO(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if at.plain || i.XDP != "generic" || !i.GRO {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		if at.Plain || i.XDP != "generic" || !i.GRO {
 			return nil
 		}
-		return []Finding{{"generic_gro", Broken, at.name,
+		return []Finding{{"generic_gro", Broken, at.Name,
 			"GRO is on while the program runs in generic mode",
 			"received segments are joined before the program sees them, and the result does not " +
 				"fit the path",
-			"ethtool -K " + at.name + " gro off"}}
+			"ethtool -K " + at.Name + " gro off"}}
 	})
 }
 
@@ -118,19 +118,19 @@ func leads(f *facts.Facts, name string) bool {
 }
 
 func mtu(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
 		switch {
-		case at.domain && i.MTU < n.Domain.MTU && !(at.role == "headend" && at.clients &&
-			!leads(f, at.name)):
-			return []Finding{{"mtu", Broken, at.name,
+		case at.Domain && i.MTU < n.Domain.MTU && !(at.Role == "headend" && at.Clients &&
+			!leads(f, at.Name)):
+			return []Finding{{"mtu", Broken, at.Name,
 				fmt.Sprintf("its MTU is %d bytes, and domain.mtu says that the domain carries %d",
 					i.MTU, n.Domain.MTU),
 				"encapsulated packets between the two are dropped; the sizes that edges and " +
 					"head-ends tell senders are for the larger one",
-				fmt.Sprintf("ip link set dev %s mtu %d, or lower domain.mtu on all nodes", at.name,
+				fmt.Sprintf("ip link set dev %s mtu %d, or lower domain.mtu on all nodes", at.Name,
 					n.Domain.MTU)}}
-		case at.role == "edge" && at.clients && i.MTU > n.Domain.MTU-n.Domain.Overhead:
-			return []Finding{{"mtu_headroom", Notable, at.name,
+		case at.Role == "edge" && at.Clients && i.MTU > n.Domain.MTU-n.Domain.Overhead:
+			return []Finding{{"mtu_headroom", Notable, at.Name,
 				fmt.Sprintf("packets of more than %d bytes can arrive, and do not fit behind %d "+
 					"bytes of encapsulation",
 					n.Domain.MTU-n.Domain.Overhead, n.Domain.Overhead),

@@ -13,27 +13,27 @@ func programs(n *config.Node, f *facts.Facts, _ string) []Finding {
 	if f.Programs == nil {
 		return nil
 	}
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
 		ours := slices.ContainsFunc(attached(f),
-			func(p facts.Program) bool { return p.Interface == at.name && p.ID == i.XDPProgram })
+			func(p facts.Program) bool { return p.Interface == at.Name && p.ID == i.XDPProgram })
 		switch {
-		case at.plain || ours:
+		case at.Plain || ours:
 			return nil
 		case i.XDP != "" && slices.Contains(programNames, i.XDPName):
 			return []Finding{unknownProgram(f, at, i)}
 		case i.XDP != "":
-			return []Finding{{"program_foreign", Broken, at.name,
+			return []Finding{{"program_foreign", Broken, at.Name,
 				fmt.Sprintf("the XDP program %d runs on it, which is not of this node",
 					i.XDPProgram),
-				"an interface has one XDP program: the " + at.role +
+				"an interface has one XDP program: the " + at.Role +
 					" sees no packet here, and its agent can't attach anything",
 				fmt.Sprintf("see whose it is: bpftool prog show id %d; take it off: ip link set "+
 					"dev %s %s off; an agent that runs attaches its own within a second",
-					i.XDPProgram, at.name, attachment(i))}}
+					i.XDPProgram, at.Name, attachment(i))}}
 		case f.Running != nil || len(f.Programs) > 0:
-			return []Finding{{"program_missing", Broken, at.name,
+			return []Finding{{"program_missing", Broken, at.Name,
 				"no XDP program runs on it, while others of this node do, or its agent",
-				"the interface was made anew, or the program was taken off: the " + at.role +
+				"the interface was made anew, or the program was taken off: the " + at.Role +
 					" sees no packet here",
 				"an agent that runs attaches it within a second, or says why not: sextant " +
 					"status; if none runs, start it"}}
@@ -47,14 +47,14 @@ var programNames = []string{"edge", "host", "headend", "merge", "stray"}
 
 // unknownProgram is a program that may be of an agent whose pins are not where they were looked
 // for. To take it off would stop that agent's traffic.
-func unknownProgram(f *facts.Facts, at face, i facts.Interface) Finding {
+func unknownProgram(f *facts.Facts, at config.Face, i facts.Interface) Finding {
 	cause := "its pins are in another directory, or hidden by another bpf file system, or it is " +
 		"of " +
 		"another node"
 	for _, a := range f.Agents {
 		cause += fmt.Sprintf("; an agent runs here as process %d", a.PID)
 	}
-	return Finding{"program_unknown", Risk, at.name,
+	return Finding{"program_unknown", Risk, at.Name,
 		fmt.Sprintf("the XDP program %d (%s) runs on it, which may be of an agent whose pins are "+
 			"not seen here", i.XDPProgram, i.XDPName), cause,
 		"name the agent's socket (--socket PATH), or where it pins (--bpf DIRECTORY), and run " +

@@ -13,11 +13,11 @@ import (
 )
 
 func forwarding(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if i.Forwarding || at.plain || at.role == "strays" {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		if i.Forwarding || at.Plain || at.Role == "strays" {
 			return nil // of the role strays the kernel is asked: strayPassages
 		}
-		return []Finding{{"sysctl_forwarding", Broken, at.name,
+		return []Finding{{"sysctl_forwarding", Broken, at.Name,
 			"IPv6 forwarding is off for packets from this interface",
 			"the kernel finds no next hop for them, and drops those that the program gives it to " +
 				"send",
@@ -26,25 +26,25 @@ func forwarding(n *config.Node, f *facts.Facts, _ string) []Finding {
 }
 
 func segmentRouting(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
 		switch {
-		case at.plain: // nothing that comes in by it is the role's
+		case at.Plain: // nothing that comes in by it is the role's
 			return nil
 		case i.Seg6HMAC > 0 && i.Seg6:
-			return []Finding{{"sysctl_seg6_hmac", Risk, at.name,
+			return []Finding{{"sysctl_seg6_hmac", Risk, at.Name,
 				"the kernel takes only segment routing headers with an HMAC here",
 				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are " +
 					"dropped without one; " +
 					"Sextant's SIDs are not concerned, for which host.hmac says the same",
-				"sysctl -w " + perInterface("ipv6", at.name, "seg6_require_hmac") +
+				"sysctl -w " + perInterface("ipv6", at.Name, "seg6_require_hmac") +
 					"=0, unless it is wanted; edges sign for Linux with form: linux"}}
-		case at.role != "edge" && at.role != "headend" && !i.Seg6:
-			return []Finding{{"sysctl_seg6", Notable, at.name,
+		case at.Role != "edge" && at.Role != "headend" && !i.Seg6:
+			return []Finding{{"sysctl_seg6", Notable, at.Name,
 				"the kernel takes no segment routing headers to this machine's plain addresses " +
 					"here",
 				"segment lists that name a plain address of this host end here; Sextant's SIDs " +
 					"and the kernel's are not concerned",
-				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 " + perInterface("ipv6", at.name,
+				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 " + perInterface("ipv6", at.Name,
 					"seg6_enabled") +
 					"=1, if such lists are used"}}
 		}
@@ -73,18 +73,18 @@ func perInterface(family, name, key string) string {
 func reversePath(n *config.Node, f *facts.Facts, _ string) []Finding {
 	serves := n.Host != nil && slices.ContainsFunc(n.Host.Services,
 		func(s config.HostService) bool { return s.VIP.Is4() })
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		client, astray := f.Returns[at.name]
-		if i.RPFilter == 0 || !astray || at.role != "merge" && !(at.role == "host" && serves) {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		client, astray := f.Returns[at.Name]
+		if i.RPFilter == 0 || !astray || at.Role != "merge" && !(at.Role == "host" && serves) {
 			return nil
 		}
-		finding := Finding{"rp_filter", Broken, at.name,
+		finding := Finding{"rp_filter", Broken, at.Name,
 			"the reverse path filter drops IPv4 packets of clients",
 			fmt.Sprintf("they come out of the encapsulation on this interface, and the way back "+
 				"to clients (tried: %s) is another or none",
 				client),
-			withoutReversePath(at.name) + ", or a route back by " + at.name}
-		if at.role == "merge" {
+			withoutReversePath(at.Name) + ", or a route back by " + at.Name}
+		if at.Role == "merge" {
 			finding.Severity, finding.What = Risk,
 				"the reverse path filter drops IPv4 packets whose way back is not by this interface"
 		}

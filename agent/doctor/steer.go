@@ -13,8 +13,8 @@ func headendRoom(n *config.Node, f *facts.Facts, _ string) []Finding {
 	if name == "" {
 		return nil
 	}
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if at.role != "headend" || !at.clients || i.MTU <= room {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		if at.Role != "headend" || !at.Clients || i.MTU <= room {
 			return nil
 		}
 		what := fmt.Sprintf("packets of more than %d bytes can arrive, and do not fit behind the "+
@@ -28,7 +28,7 @@ func headendRoom(n *config.Node, f *facts.Facts, _ string) []Finding {
 				"are larger", room, name)
 			mend = "write another mtu into the policy, if the links of its lists carry more"
 		}
-		return []Finding{{"mtu_headroom", Notable, at.name, what,
+		return []Finding{{"mtu_headroom", Notable, at.Name, what,
 			"those that rules choose are answered with Packet Too Big or Fragmentation Needed; a " +
 				"sender who does not hear of it loses them",
 			mend}}
@@ -64,12 +64,12 @@ func narrowest(n *config.Node) (name string, room, headers int) {
 // uplinks finds those of a head-end by which frames of XDP can't leave. What a veth needs, vethPeer
 // tells.
 func uplinks(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if !at.plain || !at.sends || i.Driver == "veth" && i.Features.Native || !i.Features.Known ||
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
+		if !at.Plain || !at.Sends || i.Driver == "veth" && i.Features.Native || !i.Features.Known ||
 			i.Features.Send || !redirects(n, f) {
 			return nil
 		}
-		return []Finding{{"uplink_send", Broken, at.name,
+		return []Finding{{"uplink_send", Broken, at.Name,
 			"frames that the head-end's program sends by this uplink are lost",
 			"the driver (" + i.Driver + ") takes no frames of XDP programs on other interfaces, " +
 				"at least as long as none runs on it",

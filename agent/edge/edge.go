@@ -82,7 +82,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	e := &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Edge}}
+	e := &Room{Slot: role.Slot[*Role]{Parts: p}}
 	e.Past = newExchange(p.Core, p.Found, e.list)
 	e.checks = newChecks(p.Core, e.list, e.refreshNamed)
 	return e

@@ -47,7 +47,7 @@ const lookInterval = 100 * time.Millisecond
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Flowlets},
+	return &Room{Slot: role.Slot[*Role]{Parts: p},
 		ways: map[netip.Addr]linux.WayOut{}, lost: map[netip.Addr]bool{},
 		delays: map[netip.Addr]time.Duration{}}
 }

@@ -57,7 +57,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	h := &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Headend}}
+	h := &Room{Slot: role.Slot[*Role]{Parts: p}}
 	h.Protecting = Protections{Core: p.Core, headend: h, speaker: p.Speaker, change: p.Change,
 		computations: newComputations()}
 	return h

@@ -54,7 +54,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Host}, own: newSelfChecks(p),
+	return &Room{Slot: role.Slot[*Role]{Parts: p}, own: newSelfChecks(p),
 		loads: serverload.NewMonitor(p.Life)}
 }
 

@@ -56,7 +56,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Merge}}
+	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
 // Opened is role.Opener.

@@ -37,7 +37,7 @@ const lookInterval = time.Second
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.PathSource}}
+	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
 // Prepare is role.Room.

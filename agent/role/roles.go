@@ -89,6 +89,7 @@ type Room interface {
 // Parts are what a room is given of its agent.
 type Parts struct {
 	*Core
+	Name     api.Role // of the room's role
 	Found    *Discoveries
 	Attached interface {
 		// Processes says whether all programs of a role run.
@@ -105,7 +106,6 @@ type Parts struct {
 // Slot is the part of a room that is about the role that runs: what all rooms have in common.
 type Slot[R Preparable[R]] struct {
 	Parts
-	Name api.Role
 	Runs R // the zero value: the node does not have the role
 }
 
@@ -184,6 +184,7 @@ type namedRoom struct {
 func OpenRooms(kinds []Kind, p Parts) *Roles {
 	l := &Roles{}
 	for _, k := range kinds {
+		p.Name = k.Name
 		l.Rooms = append(l.Rooms, namedRoom{k, k.open(p)})
 	}
 	return l

@@ -46,7 +46,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Strays}}
+	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
 // Prepare is role.Room.

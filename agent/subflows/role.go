@@ -31,7 +31,7 @@ type Room struct {
 
 // NewRoom makes the room of an agent.
 func NewRoom(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Subflows}}
+	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
 // Build makes what the configuration wants.

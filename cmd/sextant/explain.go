@@ -71,9 +71,9 @@ func (a *app) explainCommand() *cobra.Command {
 	f.StringVar(&flags.iface, "interface", "",
 		"where the packets arrive; the first that faces clients if none is named")
 	flags.ofFlow(cmd)
-	f.StringVar(&flags.role, "role", "",
-		"edge, host, headend, merge, strays or flowlets; the first of these that the node is")
-	complete(cmd, "role", "edge", "host", "headend", "merge", "strays", "flowlets")
+	roles, text := config.ExplainedRoles()
+	f.StringVar(&flags.role, "role", "", text+"; the first of these that the node is")
+	complete(cmd, "role", roles...)
 	return cmd
 }
 

@@ -12,7 +12,7 @@ import (
 // did not rise are not named.
 func TestMonitorTelemetry(t *testing.T) {
 	at := func(inserted, mtu, gap uint64) api.Counters {
-		return api.Counters{Role: api.Telemetry, Telemetry: &api.TelemetryCounters{
+		return api.Counters{Role: "telemetry", Telemetry: &api.TelemetryCounters{
 			Packets: []api.TelemetryPackets{{Outcome: "inserted", Packets: inserted},
 				{Outcome: "mtu", Packets: mtu}},
 			Reported: []api.TelemetryReports{{Reason: "gap", Packets: gap}}}}

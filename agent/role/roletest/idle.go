@@ -106,7 +106,7 @@ type Room struct {
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
-	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: "idle"}}
+	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
 // Prepare is role.Room.

@@ -43,6 +43,8 @@ type CFLB struct {
 	routes6  map[cflbRoute6]uint32
 }
 
+var _ = objectsOf("cflb", loadCflb)
+
 // OpenCFLB loads the programs and empty tables, beside whatever is running. Dir is a directory on
 // the bpf file system.
 func OpenCFLB(dir string, config CFLBConfig) (*CFLB, error) {

@@ -120,6 +120,8 @@ var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffi
 // were loaded for.
 func (e *Edge) LacksLoop() bool { return e.copier != nil && !e.loop.isThere(copiesLoop) }
 
+var _ = objectsOf("edge", loadEdge)
+
 // OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the
 // instance's directory on the bpf file system. Fill the tables, then Commit.
 func OpenEdge(dir string, config EdgeConfig) (*Edge, error) { return openEdge(dir, config, false) }

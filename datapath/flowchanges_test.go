@@ -249,6 +249,8 @@ func TestFlowChangesWithoutFilter(t *testing.T) {
 	c.has(0, map[flow.Tuple]int{changedFlow: 0})
 }
 
+var _ = fuzzes(FuzzFlowChange, "flow_change")
+
 // FuzzFlowChange gives the filter any datagram, with its code or without: either nothing changes,
 // or the flow of the datagram has the list of its segments.
 func FuzzFlowChange(f *testing.F) {

@@ -63,6 +63,8 @@ type Flowlets struct {
 	destinations map[flowletDestination]uint32
 }
 
+var _ = objectsOf("flowlets", loadFlowlet)
+
 // OpenFlowlets loads the programs beside whatever is running, without paths. Dir is a directory on
 // the bpf file system.
 func OpenFlowlets(dir string, config FlowletsConfig) (*Flowlets, error) {

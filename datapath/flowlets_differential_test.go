@@ -364,8 +364,12 @@ func TestFlowletsDifferential(t *testing.T) {
 	}
 }
 
+var _ = fuzzes(FuzzFlowletSend, "flowlet_send")
+
 // FuzzFlowletSend and FuzzFlowletHeard give programs and model any frame.
 func FuzzFlowletSend(f *testing.F) { fuzzFlowlets(f, false) }
+
+var _ = fuzzes(FuzzFlowletHeard, "flowlet_heard")
 
 func FuzzFlowletHeard(f *testing.F) { fuzzFlowlets(f, true) }
 

@@ -9,6 +9,8 @@ import (
 	"sextant/datapath/model"
 )
 
+var _ = fuzzes(FuzzCFLB, "cflb")
+
 // FuzzCFLB compares how a router with controllable load balancing forwards.
 func FuzzCFLB(f *testing.F) {
 	fuzzCFLB(f, "cflb", func(m *model.CFLB, near uint32, frame []byte) (uint32, model.CFLBResult) {
@@ -22,6 +24,8 @@ func FuzzCFLB(f *testing.F) {
 		return xdpRedirect, want
 	})
 }
+
+var _ = fuzzes(FuzzCFLBHash, "cflb_hash")
 
 // FuzzCFLBHash compares for which frames the kernel is told a next hop, which changes none.
 func FuzzCFLBHash(f *testing.F) {

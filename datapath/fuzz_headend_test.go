@@ -23,6 +23,8 @@ func steerGenerator(seed uint64) *packetgen.Generator {
 	return packetgen.New(seed, world)
 }
 
+var _ = fuzzes(FuzzHeadend, "headend")
+
 // FuzzHeadend compares what head-ends on all sides of the domain do, copies included.
 func FuzzHeadend(f *testing.F) {
 	w := newWorld(f)
@@ -94,6 +96,8 @@ func FuzzLoop(f *testing.F) {
 		}
 	})
 }
+
+var _ = fuzzes(FuzzMerge, "merge")
 
 // FuzzMerge compares what an egress does with numbered packets.
 func FuzzMerge(f *testing.F) {

@@ -11,6 +11,8 @@ import (
 	"sextant/datapath/model"
 )
 
+var _ = fuzzes(FuzzStray, "stray")
+
 // FuzzStray compares what is taken away beside a router.
 func FuzzStray(f *testing.F) {
 	w := newStrayWorld(f, 11)
@@ -43,6 +45,8 @@ func FuzzStray(f *testing.F) {
 		z.note(t, frame)
 	})
 }
+
+var _ = fuzzes(FuzzLead, "stray_lead")
 
 // FuzzLead gives what leads to a VRF frames without a note, which are none of its own, and with any
 // note that stray could write: it must lead to the interface that the note means, and write nothing
@@ -88,6 +92,8 @@ func FuzzLead(f *testing.F) {
 		}
 	})
 }
+
+var _ = fuzzes(FuzzVRF, "vrf_ask")
 
 // FuzzVRF gives the question at a VRF what stray_lead has not led there, which it must leave alone;
 // and it compares what is asked about frames that it has.

@@ -32,6 +32,8 @@ func targetPrograms(t testing.TB) map[string]*ebpf.Program {
 	return programs
 }
 
+var _ = fuzzes(FuzzTargetPort, "target_arrive", "target_leave")
+
 // FuzzTargetPort gives the programs any frame: if one changes, then in a port that is one of those
 // to replace, and in two bytes of checksum that change by as much.
 func FuzzTargetPort(f *testing.F) {
@@ -101,6 +103,8 @@ func replacedWrongly(before, after []byte, ports [2]uint16) string {
 
 // folded adds two numbers in one's complement, in which 0xffff is 0.
 func folded(a, b uint16) uint32 { return (uint32(a) + uint32(b)) % 0xffff }
+
+var _ = fuzzes(FuzzTargetLookup, "target_lookup")
 
 // FuzzTargetLookup gives the look-up of listeners any addresses and ports: it lets all pass, and
 // finds nothing where nobody listens.

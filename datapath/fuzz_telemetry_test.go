@@ -8,6 +8,8 @@ import (
 	"sextant/datapath/model"
 )
 
+var _ = fuzzes(FuzzTelemetrySource, "telemetry_source")
+
 // FuzzTelemetrySource compares into which packets telemetry is inserted, and how.
 func FuzzTelemetrySource(f *testing.F) {
 	fuzzTelemetry(f, "telemetry_source", model.EncodingINT, telemetryClassesTried)
@@ -18,10 +20,14 @@ func FuzzTelemetryOption(f *testing.F) {
 	fuzzTelemetry(f, "telemetry_source", model.EncodingIOAM, optionClassesTried)
 }
 
+var _ = fuzzes(FuzzTelemetryTransit, "telemetry_transit")
+
 // FuzzTelemetryTransit compares what a node adds.
 func FuzzTelemetryTransit(f *testing.F) {
 	fuzzTelemetry(f, "telemetry_transit", model.EncodingIOAM, optionClassesTried)
 }
+
+var _ = fuzzes(FuzzTelemetrySink, "telemetry_sink")
 
 // FuzzTelemetrySink compares what is taken out, and reported.
 func FuzzTelemetrySink(f *testing.F) {

@@ -194,12 +194,16 @@ func fuzzEdges(f *testing.F, sides ...Side) {
 	})
 }
 
+var _ = fuzzes(FuzzEdgeClients, "edge")
+
 // FuzzEdgeClients compares what edges do with what clients send.
 func FuzzEdgeClients(f *testing.F) { fuzzEdges(f, External, Mixed) }
 
 // FuzzEdgeDomain compares what edges do with what comes from the SR domain: strays, and what
 // routers say.
 func FuzzEdgeDomain(f *testing.F) { fuzzEdges(f, Internal, Mixed) }
+
+var _ = fuzzes(FuzzHost, "host")
 
 // FuzzHost compares what a host does, while the kernel holds sockets in each state.
 func FuzzHost(f *testing.F) {
@@ -229,6 +233,8 @@ func FuzzHost(f *testing.F) {
 		z.note(t, frame)
 	})
 }
+
+var _ = fuzzes(FuzzLeave, "host_leave")
 
 // FuzzLeave compares what a host does with what leaves it.
 func FuzzLeave(f *testing.F) {

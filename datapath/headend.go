@@ -63,6 +63,8 @@ var headendState = []string{"drops", "outcomes", "sequences", "policy_traffic"}
 // loopSource is the Ethernet address from which the kernel gets what comes out of the loop.
 var loopSource = net.HardwareAddr{2, 0x53, 0x52, 0x76, 0x36, 1}
 
+var _ = objectsOf("headend", loadHeadend)
+
 // OpenHeadend loads the head-end's programs and an empty table, beside whatever is running. It
 // makes the loop, a pair of interfaces of its own. Dir is the instance's directory on the bpf file
 // system. Set the table, then Commit.

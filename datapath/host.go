@@ -71,6 +71,8 @@ var behaviors = map[srv6.Behavior]uint32{
 	srv6.EndDT46COND: 7,
 }
 
+var _ = objectsOf("host", loadHost)
+
 // OpenHost loads the host's programs and tables, beside whatever is running. Dir is the instance's
 // directory on the bpf file system. Set the services, then Commit.
 func OpenHost(dir string, config HostConfig) (*Host, error) { return openHost(dir, config, false) }

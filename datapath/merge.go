@@ -60,6 +60,8 @@ type Merge struct {
 var mergeState = []string{"drops", "outcomes", "instances", "recoveries", "histories",
 	"instance_counters"}
 
+var _ = objectsOf("merge", loadEgress)
+
 // OpenMerge loads the merge programs and empty tables, beside whatever is running. Dir is the
 // instance's directory on the bpf file system. Set the instances, then Commit.
 func OpenMerge(dir string, config MergeConfig) (*Merge, error) {

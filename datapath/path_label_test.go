@@ -180,6 +180,8 @@ func TestPathLabelOutlivesRehash(t *testing.T) {
 	newLabeledHost(t, cflb.FlowLabel, rules, check)
 }
 
+var _ = fuzzes(FuzzPathLabel, "path_label", "path_sendmsg6")
+
 // FuzzPathLabel sends datagrams to whatever address and port, by a socket that is not connected:
 // each leaves as it is but for its label, by which routers take the path.
 func FuzzPathLabel(f *testing.F) {

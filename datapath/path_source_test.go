@@ -203,6 +203,8 @@ func TestPathSourceLeavesAlone(t *testing.T) {
 	})
 }
 
+var _ = fuzzes(FuzzPathConnect, "path_connect4", "path_connect6")
+
 // FuzzPathConnect connects to whatever address and port: the connection takes the path, as routers
 // decode it.
 func FuzzPathConnect(f *testing.F) {

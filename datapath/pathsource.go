@@ -218,6 +218,8 @@ func (l *pathRule) setDestination(to netip.Prefix) {
 	}
 }
 
+var _ = objectsOf("pathSource", loadPathSource)
+
 // OpenPathSource loads the programs beside whatever is running, without rules. Dir is a directory
 // on the bpf file system. Commit attaches them.
 func OpenPathSource(dir string, config PathSourceConfig) (*PathSource, error) {

@@ -14,11 +14,12 @@ import (
 )
 
 // objects are what is loaded for each role of a node, in whose directory it is pinned.
-var objects = map[string][]func() (*ebpf.CollectionSpec, error){
-	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress},
-	"strays": {loadVrfStray, loadVrfLookup}, "cflb": {loadCflb},
-	"pathSource": {loadPathSource}, "flowlets": {loadFlowlet},
-	"telemetry": {loadTelemetry},
+var objects = map[string][]func() (*ebpf.CollectionSpec, error){}
+
+// objectsOf notes what is loaded for a role. Each role's file says so when the program begins.
+func objectsOf(role string, load ...func() (*ebpf.CollectionSpec, error)) bool {
+	objects[role] = load
+	return true
 }
 
 // StalePins lists what is pinned in a node's directory and does not fit this version of Sextant:

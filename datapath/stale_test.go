@@ -4,12 +4,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"sextant/config"
 	"sextant/linux"
 )
 
@@ -162,4 +164,15 @@ func stalePins(t *testing.T, dir string) map[string]string {
 		stale[name] = p.What
 	}
 	return stale
+}
+
+// Each role that programs carry out has said what it loads: else stale pins of it are not found.
+func TestObjectsOfRoles(t *testing.T) {
+	for i := range reflect.TypeFor[config.Node]().NumField() {
+		tag := reflect.TypeFor[config.Node]().Field(i).Tag
+		role, byPrograms := tag.Get("key"), tag.Get("role") == "programs"
+		if has := objects[role] != nil; has != byPrograms {
+			t.Errorf("role %s: programs %v, and objectsOf says %v", role, byPrograms, has)
+		}
+	}
 }

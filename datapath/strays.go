@@ -67,6 +67,8 @@ type Strays struct {
 // straysState is taken over from the predecessor.
 var straysState = []string{"drops", "outcomes", "fragments"}
 
+var _ = objectsOf("strays", loadVrfStray, loadVrfLookup)
+
 // OpenStrays loads the programs and empty tables, beside whatever is running. Dir is the instance's
 // directory on the bpf file system.
 func OpenStrays(dir string, config StraysConfig) (*Strays, error) {

@@ -178,14 +178,6 @@ type flowCacheSettings struct {
 	RestShift uint32  // how many jiffies one step of rest is, as a power of two
 }
 
-// flowChoice is struct flow_choice. The path of a flow that began here.
-type flowChoice struct {
-	Last     uint64 // packet: CLOCK_MONOTONIC, ns; of groups with a flowlet time
-	Turn     uint16 // how often it chose again
-	List     uint8  // of the group
-	Reserved [5]uint8
-}
-
 // flowGroup is struct flow_group
 type flowGroup struct {
 	Until    uint64     // CLOCK_MONOTONIC, ns

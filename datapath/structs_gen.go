@@ -8,10 +8,14 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"go/format"
+	"go/parser"
+	"go/token"
 	"log"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,19 +24,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 )
-
-// roots are the structures that package datapath uses, with what they contain.
-const roots = `
-accept_policy accept_state aes_key aes_tables backend_counters capture cflb_group cflb_route4
-cflb_route6 cflb_settings chain change_stream copy_loop edge_outer edge_settings
-flow_cache_settings flow_choice flow_group flow_key flow_path flow_set flowlet_destination
-flowlet_flow flowlet_group flowlet_key flowlet_measure flowlet_path flowlet_settings former
-group_prefix headend_settings hmac_key host_settings host_signals host_traffic instance_counters
-member member_key merge_settings new_connections next_hop_set openings order_note path path_rule
-path_settings policy_traffic quic_config quic_server recovery_settings recovery_slot rule sequence
-service service_counters service_key stray_settings stray_sid stray_sid_key stray_traffic stray_vrf
-target target_key target_source telemetry_choice telemetry_class telemetry_event telemetry_flow
-telemetry_lists telemetry_prefix telemetry_settings telemetry_watch ways_begun`
 
 // plain are the C types that are bytes in Go: addresses, and numbers in network order.
 var plain = map[string]string{
@@ -100,6 +91,10 @@ func readTypes(objects string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted, err := namedTypes()
+	if err != nil {
+		return nil, err
+	}
 	all := map[string]string{}
 	for _, file := range files {
 		spec, err := ebpf.LoadCollectionSpec(file)
@@ -107,9 +102,9 @@ func readTypes(objects string) (map[string]string, error) {
 			return nil, err
 		}
 		o := object{types: map[string]*btf.Struct{}, names: map[btf.Type]string{}}
-		for _, name := range strings.Fields(roots) {
-			var s *btf.Struct
-			if spec.Types.TypeByName(name, &s) == nil {
+		for t := range spec.Types.All() {
+			s, isStruct := t.(*btf.Struct)
+			if isStruct && s.Name != "" && wanted[typeName(s.Name)] {
 				o.add(s)
 			}
 		}
@@ -127,12 +122,41 @@ func readTypes(objects string) (map[string]string, error) {
 			all[name] = text
 		}
 	}
-	for _, name := range strings.Fields(roots) {
-		if all[name] == "" {
-			return nil, fmt.Errorf("no object of %s has a struct %s", objects, name)
+	return all, nil
+}
+
+// namedTypes are the names that the package's own Go has from elsewhere, with those of imported
+// packages and of the language left out: where a structure of an object has such a name, it is
+// meant.
+func namedTypes() (map[string]bool, error) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		return nil, err
+	}
+	named, declared := map[string]bool{}, map[string]bool{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		if ast.IsGenerated(file) {
+			continue
+		}
+		imported := map[string]bool{}
+		for _, i := range file.Imports {
+			imported[path.Base(strings.Trim(i.Path.Value, `"`))] = true
+		}
+		for _, unknown := range file.Unresolved {
+			if !imported[unknown.Name] {
+				named[unknown.Name] = true
+			}
+		}
+		for object := range file.Scope.Objects {
+			declared[object] = true
 		}
 	}
-	return all, nil
+	maps.DeleteFunc(named, func(name string, _ bool) bool { return declared[name] })
+	return named, nil
 }
 
 // An object is a compiled one with the structures of it that are written.

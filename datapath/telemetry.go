@@ -183,6 +183,8 @@ type Telemetry struct {
 	programs map[string]*ebpf.Program
 }
 
+var _ = objectsOf("telemetry", loadTelemetry)
+
 // OpenTelemetry loads the programs and empty tables, beside whatever is running: no packet gets
 // telemetry until SetClasses. Dir is a directory on the bpf file system.
 func OpenTelemetry(dir string, config TelemetryConfig) (*Telemetry, error) {

@@ -1,7 +1,9 @@
 package model_test
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,15 +24,31 @@ func names[T interface {
 	return all
 }
 
-// TestNames pins the names that counters, logs and the command line show.
+var update = flag.Bool("update", false, "write testdata/reasons.txt")
+
+// pinnedReasons are the names of drop reasons in testdata, which -update writes anew.
+func pinnedReasons(t *testing.T) []string {
+	t.Helper()
+	const file = "testdata/reasons.txt"
+	if *update {
+		text := strings.Join(names[model.Reason](), "\n") + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// TestNames pins the names that counters, logs and the command line show. New drop reasons:
+// go test ./datapath/model -run TestNames -args -update.
 func TestNames(t *testing.T) {
 	for _, test := range []struct{ got, want []string }{
 		{names[model.Verdict](), strings.Fields(`pass transmit redirect hand_to_kernel drop`)},
-		{names[model.Reason](), strings.Fields(`none truncated bad_ip_header bad_checksum bad_length extension_chain routing_header
-			ip_options fragment tiny_fragment overlapping_fragment fragment_without_first bad_transport icmp_quote srv6_from_outside spoofed_source no_service new_connections no_backend no_route
-			packet_too_big below_min_mtu unanswerable icmp_limit no_headroom
-			outside_domain bad_srh hmac_missing hmac_key hmac_wrong segments_left upper_layer hop_limit ecn no_path unknown_flow duplicate rogue old_epoch
-			telemetry_probe`)},
+		{names[model.Reason](), pinnedReasons(t)},
 		{names[model.Answer](), strings.Fields(`none echoed too_big_answered translated`)},
 		{names[model.Offer](),
 			strings.Fields(

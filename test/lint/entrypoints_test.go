@@ -15,8 +15,8 @@ func TestEntryPointsAreFuzzed(t *testing.T) { check(t, "entrypoints", entryPoint
 var entryPoint = regexp.MustCompile(`SEC\("(?:xdp|tc|tcx|sockops|classifier|cgroup|sk_)[^"]*"\)` +
 	`\s+int\s+(\w+)\(`)
 
-// fuzzTable is the name of the table in which a test gives each program its fuzz target.
-const fuzzTable = "fuzzedPrograms"
+// fuzzCall is the name of the function by which a test gives programs their fuzz target.
+const fuzzCall = "fuzzes"
 
 // entryPoints finds programs of bpf/ that no fuzz target gives frames, or events. Those of
 // benchmarks run nowhere else.
@@ -36,13 +36,13 @@ func entryPoints(r *repository) []finding {
 			}
 			findings = append(findings, finding{name, 1 + strings.Count(text[:at[2]], "\n"),
 				"program " + program + " has no fuzz target",
-				"write one that runs it, and give it a row in " + fuzzTable})
+				"write one that runs it, and give it the program by " + fuzzCall})
 		}
 	}
 	return findings
 }
 
-// fuzzTargets reads which programs the table gives a function whose name is that of a target.
+// fuzzTargets reads which programs are given to a function whose name is that of a target.
 func fuzzTargets(r *repository) map[string]bool {
 	fuzzed := map[string]bool{}
 	for _, s := range r.sources {
@@ -50,23 +50,21 @@ func fuzzTargets(r *repository) map[string]bool {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.ValueSpec)
-			if !ok || spec.Names[0].Name != fuzzTable || len(spec.Values) != 1 {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
 				return true
 			}
-			table, ok := spec.Values[0].(*ast.CompositeLit)
-			if !ok {
+			function, isNamed := call.Fun.(*ast.Ident)
+			target, isName := call.Args[0].(*ast.Ident)
+			if !isNamed || function.Name != fuzzCall || !isName ||
+				!strings.HasPrefix(target.Name, "Fuzz") {
 				return true
 			}
-			for _, element := range table.Elts {
-				row := element.(*ast.KeyValueExpr)
-				key, isText := row.Key.(*ast.BasicLit)
-				target, isName := row.Value.(*ast.Ident)
-				if !isText || !isName || !strings.HasPrefix(target.Name, "Fuzz") {
-					continue
-				}
-				if program, err := strconv.Unquote(key.Value); err == nil {
-					fuzzed[program] = true
+			for _, arg := range call.Args[1:] {
+				if text, isText := arg.(*ast.BasicLit); isText {
+					if program, err := strconv.Unquote(text.Value); err == nil {
+						fuzzed[program] = true
+					}
 				}
 			}
 			return false

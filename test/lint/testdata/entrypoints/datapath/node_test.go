@@ -2,6 +2,6 @@ package datapath
 
 import "testing"
 
-var fuzzedPrograms = map[string]func(*testing.F){"arrive": FuzzArrive, "sockets": nil}
+var _, _ = fuzzes(FuzzArrive, "arrive"), fuzzes(nil, "sockets")
 
 func FuzzArrive(f *testing.F) {}

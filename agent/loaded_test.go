@@ -396,6 +396,7 @@ func alternatives(v reflect.Value, words []string) (list []reflect.Value) {
 	case flow.Secret:
 		add(flow.Secret{2})
 	case flow.Function:
+		add(flow.BySipHash)
 		add(flow.ByNH)
 	case string:
 		add(old + "x")

@@ -240,19 +240,24 @@ func (r *Ranking) removeFrom(slot int, id uint16, before *Ranking) {
 func (r *Ranking) reweigh(id uint16, before *Ranking) (changed []int32) {
 	seed, key := r.scorer.seed, r.scorer.known[id].key
 	least := min(r.scorer.least(id, r.reach), before.scorer.least(id, before.reach))
-	scan(seed, key, least, r.slots, func(h hit) {
-		bound, here := r.at(h.slot).bound, r.scorer.standingOf(h.draw, id)
-		was, is := before.scorer.standingOf(h.draw, id).before(bound), here.before(bound)
+	for slot := range r.slots {
+		u := drawOf(seed, slot, key)
+		if u < least {
+			continue
+		}
+		bound := r.at(slot).bound
+		was, is := before.scorer.standingOf(u, id).before(bound),
+			r.scorer.standingOf(u, id).before(bound)
 		if was {
-			r.removeFrom(h.slot, id, before)
+			r.removeFrom(slot, id, before)
 		}
 		if is {
-			r.insertInto(h.slot, here, before)
+			r.insertInto(slot, r.scorer.standingOf(u, id), before)
 		}
 		if was || is {
-			changed = append(changed, int32(h.slot))
+			changed = append(changed, int32(slot))
 		}
-	})
+	}
 	return changed
 }
 
@@ -278,13 +283,18 @@ func (r *Ranking) removeAll(left []Member, before *Ranking) {
 // insert puts a member into all slots.
 func (r *Ranking) insert(id uint16, before *Ranking, changed []int32) []int32 {
 	seed, key, least := r.scorer.seed, r.scorer.known[id].key, r.scorer.least(id, r.reach)
-	scan(seed, key, least, r.slots, func(h hit) {
-		here := r.scorer.standingOf(h.draw, id)
-		if here.before(r.at(h.slot).bound) { // else behind those that are known
-			changed = append(changed, int32(h.slot))
-			r.insertInto(h.slot, here, before)
+	for slot := range r.slots {
+		u := drawOf(seed, slot, key)
+		if u < least {
+			continue
 		}
-	})
+		here := r.scorer.standingOf(u, id)
+		if !here.before(r.at(slot).bound) {
+			continue // behind those that are known
+		}
+		changed = append(changed, int32(slot))
+		r.insertInto(slot, here, before)
+	}
 	return changed
 }
 
@@ -293,13 +303,9 @@ func (r *Ranking) insertInto(slot int, here standing, before *Ranking) {
 	if slices.Contains(o.first(), here.id) {
 		return // filled anew
 	}
-	place, behind := 0, int(o.known)
-	for place < behind {
-		if middle := (place + behind) / 2; here.before(r.scorer.standing(slot, o.ids[middle])) {
-			behind = middle
-		} else {
-			place = middle + 1
-		}
+	place := int(o.known)
+	for place > 0 && here.before(r.scorer.standing(slot, o.ids[place-1])) {
+		place--
 	}
 	r.insertAt(slot, o, place, here)
 }

@@ -99,7 +99,6 @@ __noinline int edge_forward(struct xdp_md *ctx, const struct service *service, _
 			   .cache_event = CACHE_EVENT_NONE,
 			   .service = service,
 			   .hash = hash };
-	struct address source = address_read(&settings.domain.source);
 	struct packet *p;
 	struct frame *f;
 	__u32 l2_before;
@@ -108,6 +107,7 @@ __noinline int edge_forward(struct xdp_md *ctx, const struct service *service, _
 		return XDP_ABORTED;
 	p = &work->packet;
 	f = &work->frame;
+	work->source = address_read(&settings.domain.source);
 	l2_before = frame_l2_length(f);
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
@@ -127,7 +127,7 @@ __noinline int edge_forward(struct xdp_md *ctx, const struct service *service, _
 	w.copies = copies_wanted(ctx, service, p, p->ip, p->transport) && !f->tags_length;
 	if (!encap_begin(&w))
 		return drop(REASON_NO_BACKEND);
-	w.hop = next_hop_for(ctx, &source, &w.destination, encap_first(&w), w.hash);
+	w.hop = next_hop_for(ctx, &work->source, &w.destination, encap_first(&w), w.hash);
 	if (!w.hop || w.hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
 	if (unlikely(!encap_fits(&w, p)))

@@ -15,6 +15,7 @@ struct edge_work {
 	__u32 left; /* bytes of the packet from there */
 	__u32 outer_length; /* of the headers before the packet, where it came in others */
 	__u32 srh; /* offset of the SRH among them; 0: there was none */
+	struct address source; /* of the outer header, for the FIB: here it spares the stack */
 };
 
 struct {

@@ -46,11 +46,23 @@ static __always_inline struct argument argument_read(const volatile struct local
 	return argument;
 }
 
+/* How many of a word's four ids are not 0: each leaves its uppermost bit, and these are added up.
+ */
+static __always_inline __u32 ids_count(__u64 word)
+{
+	__u64 upper = 0x8000800080008000ULL, some = ((word & ~upper) + ~upper) | word;
+
+	return ((some & upper) >> 15) * 0x0001000100010001ULL >> 48;
+}
+
 /* How many candidates a carrier names after this host. */
 static __always_inline __u32 argument_ids(const struct outer *outer, const struct ipv6hdr *ip)
 {
-	return argument_read(&settings.sids[outer->sid % SIDS_MAX], (const void *)&ip->daddr).ids -
-	       !!outer->copy;
+	const volatile struct address *mask = &settings.sids[outer->sid % SIDS_MAX].prefix.mask;
+	struct address destination = address_load(&ip->daddr);
+
+	return ids_count(destination.word[0] & ~mask->word[0]) +
+	       ids_count(destination.word[1] & ~mask->word[1]) - !!outer->copy;
 }
 
 /* Whether one of a word's four ids may be the mark of a copy: all ones, but for the last bit. */

@@ -42,10 +42,11 @@ static __always_inline bool plain_ipv4_parse(const void *ip, __u32 left, struct 
 	__u32 total = bpf_ntohs(first >> 16);
 
 	p->flow.protocol = hops >> 8;
-	if (!plain_protocol(p->flow.protocol) || (first & 0xff) != IPV4_WITHOUT_OPTIONS ||
-	    total < sizeof(struct iphdr) + PLAIN_TRANSPORT || total > left ||
-	    word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
-	    !ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4]))
+	if (unlikely(!plain_protocol(p->flow.protocol)) ||
+	    unlikely((first & 0xff) != IPV4_WITHOUT_OPTIONS) ||
+	    unlikely(total < sizeof(struct iphdr) + PLAIN_TRANSPORT) || unlikely(total > left) ||
+	    unlikely(word[1] & (__u32)bpf_htons(0x3fff) << 16) || unlikely((hops & 0xff) <= 1) ||
+	    unlikely(!ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4])))
 		return false;
 	p->length = total;
 	p->traffic_class = first >> 8;
@@ -82,8 +83,9 @@ static __always_inline bool plain_ipv6_parse(const void *ip, __u32 left, struct 
 	__u32 total = sizeof(struct ipv6hdr) + bpf_ntohs(first >> 32);
 
 	p->flow.protocol = first >> 48;
-	if (settings.side == SIDE_INTERNAL || !plain_protocol(p->flow.protocol) ||
-	    (first & 0xf0) != 0x60 || total > left || first >> 56 <= 1)
+	if (settings.side == SIDE_INTERNAL || unlikely(!plain_protocol(p->flow.protocol)) ||
+	    unlikely((first & 0xf0) != 0x60) || unlikely(total > left) ||
+	    unlikely(first >> 56 <= 1))
 		return false;
 	p->length = total;
 	p->traffic_class = bpf_ntohs(first) >> 4;
@@ -101,15 +103,15 @@ static __always_inline bool plain_transport_parse(const void *transport, const v
 
 	p->flow.ports = *(const __u32 *)transport;
 	if (p->flow.protocol == IPPROTO_TCP) {
-		if (transport + sizeof(struct tcphdr) > end)
+		if (unlikely(transport + sizeof(struct tcphdr) > end))
 			return false;
 		header = *(const __u16 *)(transport + TCP_FLAGS_OFFSET - 1);
 		p->tcp_flags = header >> 8;
 		header = (header & 0xf0) >> 2;
-		return header >= sizeof(struct tcphdr) && header <= left;
+		return likely(header >= sizeof(struct tcphdr)) && likely(header <= left);
 	}
 	header = bpf_ntohs(((const struct udphdr *)transport)->len);
-	return header >= sizeof(struct udphdr) && header <= left;
+	return likely(header >= sizeof(struct udphdr)) && likely(header <= left);
 }
 
 /* The packet behind the Ethernet header, of which only the first piece is looked at. */
@@ -120,7 +122,7 @@ static __always_inline bool plain_parse(struct xdp_md *ctx, struct packet *p)
 	__be16 *ethertype = data + ETH_ADDRESSES;
 	__u32 left = end - ip;
 
-	if (transport + PLAIN_TRANSPORT > end)
+	if (unlikely(transport + PLAIN_TRANSPORT > end))
 		return false;
 	if (*ethertype == bpf_htons(ETH_P_IP))
 		return plain_ipv4_parse(ip, left, p) &&
@@ -236,10 +238,10 @@ static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation 
 			   .service = &cached->service };
 
 	w.hash = service_flow_hash(cached, &p->flow);
-	if (!plain_chain(p, &w))
+	if (unlikely(!plain_chain(p, &w)))
 		return PLAIN_ADMITTED;
 	w.hop = next_hop_remembered(encap_first(&w), w.hash, epoch);
-	if (!w.hop || !encap_fits(&w, p))
+	if (unlikely(!w.hop) || unlikely(!encap_fits(&w, p)))
 		return PLAIN_ADMITTED;
 	cache_count(w.cache_event);
 	if (!plain_hop_count(ctx, p))
@@ -256,16 +258,16 @@ static __always_inline int edge_plain(struct xdp_md *ctx, const struct cached_se
 	struct packet p = {};
 	__u32 epoch;
 
-	if (!plain_parse(ctx, &p))
+	if (unlikely(!plain_parse(ctx, &p)))
 		return NOT_PLAIN;
 	epoch = fib_epoch_now();
 	cached = service_cached(&p.flow, epoch);
-	if (!cached)
+	if (unlikely(!cached))
 		return plain_leave(ctx, &p, PLAIN_UNSERVED);
 	*found = cached;
 	if (!syn_admit(&p, &cached->service))
 		return drop(REASON_NEW_CONNECTIONS);
-	if (!plain_serves(cached) ||
+	if (unlikely(!plain_serves(cached)) ||
 	    copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p)))
 		return plain_leave(ctx, &p, PLAIN_SERVED);
 	if (settings.encapsulation == ENCAPSULATION_CARRIER)

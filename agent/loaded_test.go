@@ -284,8 +284,8 @@ func addLoaded(loaded map[string]any, name string, built any, n *config.Node) bo
 		}
 		loaded[name], loaded["instances"] = r.Config, instances
 	default:
-		v := reflect.ValueOf(built).Elem()
-		for i := range v.NumField() {
+		v := reflect.ValueOf(built).Elem() // invalid: the node does not have the role
+		for i := 0; v.IsValid() && i < v.NumField(); i++ {
 			if f := v.Type().Field(i); f.IsExported() && !f.Anonymous {
 				loaded[name+" "+f.Name] = v.Field(i).Interface()
 			}

@@ -204,17 +204,23 @@ func BenchmarkG6Failure(b *testing.B) {
 	runtime.KeepAlive(e)
 }
 
-// G6, third: a link fails that 1000 policies of 100 ingress nodes cross. Finding them among 2000,
-// and computing all of them anew.
-func BenchmarkG6ThousandAffected(b *testing.B) {
-	g := open(b, "large/isp10000")
-	e := engine(b, g.All())
+// thousandCrossing are the answers to 2000 policies of 100 ingress nodes, of which 1000 cross a link.
+func thousandCrossing(b *testing.B) (g *topology.Graph, e *segment.Engine, link topology.Edge,
+	answers []segment.Answer) {
+	g = open(b, "large/isp10000")
+	e = engine(b, g.All())
 	link, queries := crossing(g, 1000)
-	queries = append(queries, randomPairs(g, 1000)...)
-	answers, err := e.Batch(queries, runtime.GOMAXPROCS(0))
+	answers, err := e.Batch(append(queries, randomPairs(g, 1000)...), runtime.GOMAXPROCS(0))
 	if err != nil {
 		b.Fatal(err)
 	}
+	return g, e, link, answers
+}
+
+// G6, third: a link fails that 1000 policies of 100 ingress nodes cross. Finding them among 2000,
+// and computing all of them anew.
+func BenchmarkG6ThousandAffected(b *testing.B) {
+	_, e, link, answers := thousandCrossing(b)
 	var watch segment.Watch
 	for i, a := range answers {
 		if err := watch.Add(i, e, a); err != nil {
@@ -234,7 +240,7 @@ func BenchmarkG6ThousandAffected(b *testing.B) {
 		mend = append(mend, cpu()-begun)
 		again := make([]segment.Query, len(hit))
 		for i, p := range hit {
-			again[i] = queries[p]
+			again[i] = answers[p].Query
 		}
 		begun, affected = cpu(), len(hit)
 		start := time.Now()
@@ -257,14 +263,7 @@ func BenchmarkG6ThousandAffected(b *testing.B) {
 // G6, fourth: the same failure, of which the engine has found out before it what its policies take.
 // Preparing is one failure here, of those that cross paths.
 func BenchmarkG6Prepared(b *testing.B) {
-	g := open(b, "large/isp10000")
-	e := engine(b, g.All())
-	link, queries := crossing(g, 1000)
-	queries = append(queries, randomPairs(g, 1000)...)
-	answers, err := e.Batch(queries, runtime.GOMAXPROCS(0))
-	if err != nil {
-		b.Fatal(err)
-	}
+	g, e, link, answers := thousandCrossing(b)
 	d, err := segment.NewDetours(e, answers, 1<<30)
 	if err != nil {
 		b.Fatal(err)

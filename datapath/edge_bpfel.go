@@ -16,53 +16,54 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	edgeMapAnswers          = "answers"
-	edgeMapBackendTraffic   = "backend_traffic"
-	edgeMapCacheEvents      = "cache_events"
-	edgeMapCaptureScratch   = "capture_scratch"
-	edgeMapCaptured         = "captured"
-	edgeMapDrops            = "drops"
-	edgeMapEdgeWorks        = "edge_works"
-	edgeMapFibEpoch         = "fib_epoch"
-	edgeMapFlows            = "flows"
-	edgeMapFragments        = "fragments"
-	edgeMapHmacKeys         = "hmac_keys"
-	edgeMapHmacKnown        = "hmac_known"
-	edgeMapHmacScratches    = "hmac_scratches"
-	edgeMapJoints           = "joints"
-	edgeMapNewConnections   = "new_connections"
-	edgeMapNextHops         = "next_hops"
-	edgeMapOpenings         = "openings"
-	edgeMapOutcomes         = "outcomes"
-	edgeMapOwners           = "owners"
-	edgeMapPaths            = "paths"
-	edgeMapPorts            = "ports"
-	edgeMapQuicConfigs      = "quic_configs"
-	edgeMapQuicScratches    = "quic_scratches"
-	edgeMapQuicServers      = "quic_servers"
-	edgeMapServiceCaches    = "service_caches"
-	edgeMapServiceTraffic   = "service_traffic"
-	edgeMapServices         = "services"
-	edgeMapSids             = "sids"
-	edgeMapTables           = "tables"
-	edgeProgEdge            = "edge"
-	edgeProgEdgeCopy        = "edge_copy"
-	edgeVarAesTables        = "aes_tables"
-	edgeVarAnswerLimit      = "answer_limit"
-	edgeVarCaptureBytes     = "capture_bytes"
-	edgeVarChainType        = "chain_type"
-	edgeVarCopyLoop         = "copy_loop"
-	edgeVarCountersMask     = "counters_mask"
-	edgeVarFlowCache        = "flow_cache"
-	edgeVarFormer           = "former"
-	edgeVarHasPaths         = "has_paths"
-	edgeVarHmacRule         = "hmac_rule"
-	edgeVarJiffiesPerSecond = "jiffies_per_second"
-	edgeVarNextHopLifetime  = "next_hop_lifetime"
-	edgeVarOuterSettings    = "outer_settings"
-	edgeVarPathType         = "path_type"
-	edgeVarPathsMask        = "paths_mask"
-	edgeVarSettings         = "settings"
+	edgeMapAnswers             = "answers"
+	edgeMapBackendTraffic      = "backend_traffic"
+	edgeMapCacheEvents         = "cache_events"
+	edgeMapCaptureScratch      = "capture_scratch"
+	edgeMapCaptured            = "captured"
+	edgeMapDrops               = "drops"
+	edgeMapEdgeWorks           = "edge_works"
+	edgeMapFibEpoch            = "fib_epoch"
+	edgeMapFlows               = "flows"
+	edgeMapFragments           = "fragments"
+	edgeMapHmacKeys            = "hmac_keys"
+	edgeMapHmacKnown           = "hmac_known"
+	edgeMapHmacScratches       = "hmac_scratches"
+	edgeMapJoints              = "joints"
+	edgeMapNewConnections      = "new_connections"
+	edgeMapNextHops            = "next_hops"
+	edgeMapOpenings            = "openings"
+	edgeMapOutcomes            = "outcomes"
+	edgeMapOwners              = "owners"
+	edgeMapPaths               = "paths"
+	edgeMapPorts               = "ports"
+	edgeMapQuicConfigs         = "quic_configs"
+	edgeMapQuicScratches       = "quic_scratches"
+	edgeMapQuicServers         = "quic_servers"
+	edgeMapServiceCaches       = "service_caches"
+	edgeMapServiceTraffic      = "service_traffic"
+	edgeMapServices            = "services"
+	edgeMapSids                = "sids"
+	edgeMapTables              = "tables"
+	edgeProgEdge               = "edge"
+	edgeProgEdgeCopy           = "edge_copy"
+	edgeVarAesTables           = "aes_tables"
+	edgeVarAnswerLimit         = "answer_limit"
+	edgeVarCaptureBytes        = "capture_bytes"
+	edgeVarChainType           = "chain_type"
+	edgeVarCopyLoop            = "copy_loop"
+	edgeVarCountersMask        = "counters_mask"
+	edgeVarFlowCache           = "flow_cache"
+	edgeVarFormer              = "former"
+	edgeVarHasPaths            = "has_paths"
+	edgeVarHmacRule            = "hmac_rule"
+	edgeVarJiffiesPerSecond    = "jiffies_per_second"
+	edgeVarNextHopLifetime     = "next_hop_lifetime"
+	edgeVarOuterSettings       = "outer_settings"
+	edgeVarPathType            = "path_type"
+	edgeVarPathsMask           = "paths_mask"
+	edgeVarServicePathBitsType = "service_path_bits_type"
+	edgeVarSettings            = "settings"
 )
 
 // loadEdge returns the embedded CollectionSpec for edge.
@@ -150,22 +151,23 @@ type edgeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeVariableSpecs struct {
-	AesTables        *ebpf.VariableSpec `ebpf:"aes_tables"`
-	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
-	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
-	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
-	CopyLoop         *ebpf.VariableSpec `ebpf:"copy_loop"`
-	CountersMask     *ebpf.VariableSpec `ebpf:"counters_mask"`
-	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
-	Former           *ebpf.VariableSpec `ebpf:"former"`
-	HasPaths         *ebpf.VariableSpec `ebpf:"has_paths"`
-	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
-	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
-	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
-	OuterSettings    *ebpf.VariableSpec `ebpf:"outer_settings"`
-	PathType         *ebpf.VariableSpec `ebpf:"path_type"`
-	PathsMask        *ebpf.VariableSpec `ebpf:"paths_mask"`
-	Settings         *ebpf.VariableSpec `ebpf:"settings"`
+	AesTables           *ebpf.VariableSpec `ebpf:"aes_tables"`
+	AnswerLimit         *ebpf.VariableSpec `ebpf:"answer_limit"`
+	CaptureBytes        *ebpf.VariableSpec `ebpf:"capture_bytes"`
+	ChainType           *ebpf.VariableSpec `ebpf:"chain_type"`
+	CopyLoop            *ebpf.VariableSpec `ebpf:"copy_loop"`
+	CountersMask        *ebpf.VariableSpec `ebpf:"counters_mask"`
+	FlowCache           *ebpf.VariableSpec `ebpf:"flow_cache"`
+	Former              *ebpf.VariableSpec `ebpf:"former"`
+	HasPaths            *ebpf.VariableSpec `ebpf:"has_paths"`
+	HmacRule            *ebpf.VariableSpec `ebpf:"hmac_rule"`
+	JiffiesPerSecond    *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	NextHopLifetime     *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
+	OuterSettings       *ebpf.VariableSpec `ebpf:"outer_settings"`
+	PathType            *ebpf.VariableSpec `ebpf:"path_type"`
+	PathsMask           *ebpf.VariableSpec `ebpf:"paths_mask"`
+	ServicePathBitsType *ebpf.VariableSpec `ebpf:"service_path_bits_type"`
+	Settings            *ebpf.VariableSpec `ebpf:"settings"`
 }
 
 // edgeObjects contains all objects after they have been loaded into the kernel.
@@ -257,22 +259,23 @@ func (m *edgeMaps) Close() error {
 //
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeVariables struct {
-	AesTables        *ebpf.Variable `ebpf:"aes_tables"`
-	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
-	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
-	ChainType        *ebpf.Variable `ebpf:"chain_type"`
-	CopyLoop         *ebpf.Variable `ebpf:"copy_loop"`
-	CountersMask     *ebpf.Variable `ebpf:"counters_mask"`
-	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
-	Former           *ebpf.Variable `ebpf:"former"`
-	HasPaths         *ebpf.Variable `ebpf:"has_paths"`
-	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
-	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
-	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
-	OuterSettings    *ebpf.Variable `ebpf:"outer_settings"`
-	PathType         *ebpf.Variable `ebpf:"path_type"`
-	PathsMask        *ebpf.Variable `ebpf:"paths_mask"`
-	Settings         *ebpf.Variable `ebpf:"settings"`
+	AesTables           *ebpf.Variable `ebpf:"aes_tables"`
+	AnswerLimit         *ebpf.Variable `ebpf:"answer_limit"`
+	CaptureBytes        *ebpf.Variable `ebpf:"capture_bytes"`
+	ChainType           *ebpf.Variable `ebpf:"chain_type"`
+	CopyLoop            *ebpf.Variable `ebpf:"copy_loop"`
+	CountersMask        *ebpf.Variable `ebpf:"counters_mask"`
+	FlowCache           *ebpf.Variable `ebpf:"flow_cache"`
+	Former              *ebpf.Variable `ebpf:"former"`
+	HasPaths            *ebpf.Variable `ebpf:"has_paths"`
+	HmacRule            *ebpf.Variable `ebpf:"hmac_rule"`
+	JiffiesPerSecond    *ebpf.Variable `ebpf:"jiffies_per_second"`
+	NextHopLifetime     *ebpf.Variable `ebpf:"next_hop_lifetime"`
+	OuterSettings       *ebpf.Variable `ebpf:"outer_settings"`
+	PathType            *ebpf.Variable `ebpf:"path_type"`
+	PathsMask           *ebpf.Variable `ebpf:"paths_mask"`
+	ServicePathBitsType *ebpf.Variable `ebpf:"service_path_bits_type"`
+	Settings            *ebpf.Variable `ebpf:"settings"`
 }
 
 // edgePrograms contains all programs after they have been loaded into the kernel.

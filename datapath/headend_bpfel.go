@@ -16,38 +16,39 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	headendMapAnswers          = "answers"
-	headendMapBroadcasts       = "broadcasts"
-	headendMapChangeStreams    = "change_streams"
-	headendMapChangesMade      = "changes_made"
-	headendMapClaims           = "claims"
-	headendMapDrops            = "drops"
-	headendMapFibEpoch         = "fib_epoch"
-	headendMapFlowChoices      = "flow_choices"
-	headendMapFlowGroups       = "flow_groups"
-	headendMapFlowLists        = "flow_lists"
-	headendMapFlowPaths        = "flow_paths"
-	headendMapFlowPlaces       = "flow_places"
-	headendMapFlowTraffic      = "flow_traffic"
-	headendMapNextHops         = "next_hops"
-	headendMapOutcomes         = "outcomes"
-	headendMapPolicyTraffic    = "policy_traffic"
-	headendMapPorts            = "ports"
-	headendMapSequences        = "sequences"
-	headendMapServices         = "services"
-	headendMapSteering         = "steering"
-	headendMapWaysBegun        = "ways_begun"
-	headendProgFlowChange      = "flow_change"
-	headendProgHeadend         = "headend"
-	headendProgHeadendDivert   = "headend_divert"
-	headendVarAnswerLimit      = "answer_limit"
-	headendVarHasFlowGroups    = "has_flow_groups"
-	headendVarHasFlowPaths     = "has_flow_paths"
-	headendVarHmacRule         = "hmac_rule"
-	headendVarJiffiesPerSecond = "jiffies_per_second"
-	headendVarNextHopLifetime  = "next_hop_lifetime"
-	headendVarRuleType         = "rule_type"
-	headendVarSettings         = "settings"
+	headendMapAnswers             = "answers"
+	headendMapBroadcasts          = "broadcasts"
+	headendMapChangeStreams       = "change_streams"
+	headendMapChangesMade         = "changes_made"
+	headendMapClaims              = "claims"
+	headendMapDrops               = "drops"
+	headendMapFibEpoch            = "fib_epoch"
+	headendMapFlowChoices         = "flow_choices"
+	headendMapFlowGroups          = "flow_groups"
+	headendMapFlowLists           = "flow_lists"
+	headendMapFlowPaths           = "flow_paths"
+	headendMapFlowPlaces          = "flow_places"
+	headendMapFlowTraffic         = "flow_traffic"
+	headendMapNextHops            = "next_hops"
+	headendMapOutcomes            = "outcomes"
+	headendMapPolicyTraffic       = "policy_traffic"
+	headendMapPorts               = "ports"
+	headendMapSequences           = "sequences"
+	headendMapServices            = "services"
+	headendMapSteering            = "steering"
+	headendMapWaysBegun           = "ways_begun"
+	headendProgFlowChange         = "flow_change"
+	headendProgHeadend            = "headend"
+	headendProgHeadendDivert      = "headend_divert"
+	headendVarAnswerLimit         = "answer_limit"
+	headendVarHasFlowGroups       = "has_flow_groups"
+	headendVarHasFlowPaths        = "has_flow_paths"
+	headendVarHmacRule            = "hmac_rule"
+	headendVarJiffiesPerSecond    = "jiffies_per_second"
+	headendVarNextHopLifetime     = "next_hop_lifetime"
+	headendVarRuleType            = "rule_type"
+	headendVarServicePathBitsType = "service_path_bits_type"
+	headendVarSettings            = "settings"
 )
 
 // loadHeadend returns the embedded CollectionSpec for headend.
@@ -128,14 +129,15 @@ type headendMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type headendVariableSpecs struct {
-	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
-	HasFlowGroups    *ebpf.VariableSpec `ebpf:"has_flow_groups"`
-	HasFlowPaths     *ebpf.VariableSpec `ebpf:"has_flow_paths"`
-	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
-	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
-	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
-	RuleType         *ebpf.VariableSpec `ebpf:"rule_type"`
-	Settings         *ebpf.VariableSpec `ebpf:"settings"`
+	AnswerLimit         *ebpf.VariableSpec `ebpf:"answer_limit"`
+	HasFlowGroups       *ebpf.VariableSpec `ebpf:"has_flow_groups"`
+	HasFlowPaths        *ebpf.VariableSpec `ebpf:"has_flow_paths"`
+	HmacRule            *ebpf.VariableSpec `ebpf:"hmac_rule"`
+	JiffiesPerSecond    *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	NextHopLifetime     *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
+	RuleType            *ebpf.VariableSpec `ebpf:"rule_type"`
+	ServicePathBitsType *ebpf.VariableSpec `ebpf:"service_path_bits_type"`
+	Settings            *ebpf.VariableSpec `ebpf:"settings"`
 }
 
 // headendObjects contains all objects after they have been loaded into the kernel.
@@ -211,14 +213,15 @@ func (m *headendMaps) Close() error {
 //
 // It can be passed to loadHeadendObjects or ebpf.CollectionSpec.LoadAndAssign.
 type headendVariables struct {
-	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
-	HasFlowGroups    *ebpf.Variable `ebpf:"has_flow_groups"`
-	HasFlowPaths     *ebpf.Variable `ebpf:"has_flow_paths"`
-	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
-	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
-	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
-	RuleType         *ebpf.Variable `ebpf:"rule_type"`
-	Settings         *ebpf.Variable `ebpf:"settings"`
+	AnswerLimit         *ebpf.Variable `ebpf:"answer_limit"`
+	HasFlowGroups       *ebpf.Variable `ebpf:"has_flow_groups"`
+	HasFlowPaths        *ebpf.Variable `ebpf:"has_flow_paths"`
+	HmacRule            *ebpf.Variable `ebpf:"hmac_rule"`
+	JiffiesPerSecond    *ebpf.Variable `ebpf:"jiffies_per_second"`
+	NextHopLifetime     *ebpf.Variable `ebpf:"next_hop_lifetime"`
+	RuleType            *ebpf.Variable `ebpf:"rule_type"`
+	ServicePathBitsType *ebpf.Variable `ebpf:"service_path_bits_type"`
+	Settings            *ebpf.Variable `ebpf:"settings"`
 }
 
 // headendPrograms contains all programs after they have been loaded into the kernel.

@@ -16,38 +16,39 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	hostMapAcceptPolicies   = "accept_policies"
-	hostMapAcceptStates     = "accept_states"
-	hostMapAskers           = "askers"
-	hostMapBusy             = "busy"
-	hostMapCaptureScratch   = "capture_scratch"
-	hostMapCaptured         = "captured"
-	hostMapCopiesSeen       = "copies_seen"
-	hostMapDrops            = "drops"
-	hostMapFibEpoch         = "fib_epoch"
-	hostMapFragments        = "fragments"
-	hostMapHmacKeys         = "hmac_keys"
-	hostMapHmacKnown        = "hmac_known"
-	hostMapHmacScratches    = "hmac_scratches"
-	hostMapNextHops         = "next_hops"
-	hostMapOutcomes         = "outcomes"
-	hostMapPorts            = "ports"
-	hostMapQuicFlows        = "quic_flows"
-	hostMapRefusals         = "refusals"
-	hostMapReported         = "reported"
-	hostMapServed           = "served"
-	hostMapServices         = "services"
-	hostMapSignals          = "signals"
-	hostProgHost            = "host"
-	hostProgHostLeave       = "host_leave"
-	hostProgHostSockets     = "host_sockets"
-	hostVarCaptureBytes     = "capture_bytes"
-	hostVarCopyJiffies      = "copy_jiffies"
-	hostVarHmacRule         = "hmac_rule"
-	hostVarJiffiesPerSecond = "jiffies_per_second"
-	hostVarLearners         = "learners"
-	hostVarNextHopLifetime  = "next_hop_lifetime"
-	hostVarSettings         = "settings"
+	hostMapAcceptPolicies      = "accept_policies"
+	hostMapAcceptStates        = "accept_states"
+	hostMapAskers              = "askers"
+	hostMapBusy                = "busy"
+	hostMapCaptureScratch      = "capture_scratch"
+	hostMapCaptured            = "captured"
+	hostMapCopiesSeen          = "copies_seen"
+	hostMapDrops               = "drops"
+	hostMapFibEpoch            = "fib_epoch"
+	hostMapFragments           = "fragments"
+	hostMapHmacKeys            = "hmac_keys"
+	hostMapHmacKnown           = "hmac_known"
+	hostMapHmacScratches       = "hmac_scratches"
+	hostMapNextHops            = "next_hops"
+	hostMapOutcomes            = "outcomes"
+	hostMapPorts               = "ports"
+	hostMapQuicFlows           = "quic_flows"
+	hostMapRefusals            = "refusals"
+	hostMapReported            = "reported"
+	hostMapServed              = "served"
+	hostMapServices            = "services"
+	hostMapSignals             = "signals"
+	hostProgHost               = "host"
+	hostProgHostLeave          = "host_leave"
+	hostProgHostSockets        = "host_sockets"
+	hostVarCaptureBytes        = "capture_bytes"
+	hostVarCopyJiffies         = "copy_jiffies"
+	hostVarHmacRule            = "hmac_rule"
+	hostVarJiffiesPerSecond    = "jiffies_per_second"
+	hostVarLearners            = "learners"
+	hostVarNextHopLifetime     = "next_hop_lifetime"
+	hostVarServicePathBitsType = "service_path_bits_type"
+	hostVarSettings            = "settings"
 )
 
 // loadHost returns the embedded CollectionSpec for host.
@@ -129,13 +130,14 @@ type hostMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type hostVariableSpecs struct {
-	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
-	CopyJiffies      *ebpf.VariableSpec `ebpf:"copy_jiffies"`
-	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
-	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
-	Learners         *ebpf.VariableSpec `ebpf:"learners"`
-	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
-	Settings         *ebpf.VariableSpec `ebpf:"settings"`
+	CaptureBytes        *ebpf.VariableSpec `ebpf:"capture_bytes"`
+	CopyJiffies         *ebpf.VariableSpec `ebpf:"copy_jiffies"`
+	HmacRule            *ebpf.VariableSpec `ebpf:"hmac_rule"`
+	JiffiesPerSecond    *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	Learners            *ebpf.VariableSpec `ebpf:"learners"`
+	NextHopLifetime     *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
+	ServicePathBitsType *ebpf.VariableSpec `ebpf:"service_path_bits_type"`
+	Settings            *ebpf.VariableSpec `ebpf:"settings"`
 }
 
 // hostObjects contains all objects after they have been loaded into the kernel.
@@ -213,13 +215,14 @@ func (m *hostMaps) Close() error {
 //
 // It can be passed to loadHostObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hostVariables struct {
-	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
-	CopyJiffies      *ebpf.Variable `ebpf:"copy_jiffies"`
-	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
-	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
-	Learners         *ebpf.Variable `ebpf:"learners"`
-	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
-	Settings         *ebpf.Variable `ebpf:"settings"`
+	CaptureBytes        *ebpf.Variable `ebpf:"capture_bytes"`
+	CopyJiffies         *ebpf.Variable `ebpf:"copy_jiffies"`
+	HmacRule            *ebpf.Variable `ebpf:"hmac_rule"`
+	JiffiesPerSecond    *ebpf.Variable `ebpf:"jiffies_per_second"`
+	Learners            *ebpf.Variable `ebpf:"learners"`
+	NextHopLifetime     *ebpf.Variable `ebpf:"next_hop_lifetime"`
+	ServicePathBitsType *ebpf.Variable `ebpf:"service_path_bits_type"`
+	Settings            *ebpf.Variable `ebpf:"settings"`
 }
 
 // hostPrograms contains all programs after they have been loaded into the kernel.

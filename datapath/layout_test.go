@@ -147,6 +147,11 @@ func TestEnums(t *testing.T) {
 			"ACTION_SPLIT_PACKET": uint64(srpolicy.SplitPacket),
 			"ACTION_MIRROR":       uint64(srpolicy.Mirror), "ACTION_DROP": uint64(srpolicy.Drop),
 		}},
+		{"edge", "service_path_bits", map[string]uint64{
+			"SERVICE_PATHS": hasPaths, "SERVICE_COPIES_ALL": uint64(Copies{All: true}.bits()),
+			"SERVICE_COPIES_SYN":  uint64(Copies{SYN: true}.bits()),
+			"SERVICE_COPIES_DATA": uint64(Copies{Data: true}.bits()),
+		}},
 		{"headend", "redundancy", map[string]uint64{
 			"REDUNDANCY_NONE": uint64(srpolicy.None), "REDUNDANCY_TLV": uint64(srpolicy.TLV),
 			"REDUNDANCY_SID": uint64(srpolicy.SID),

@@ -44,6 +44,9 @@ enum service_path_bits {
 	SERVICE_COPIES_DATA = 8, /* of TCP with payload */
 };
 
+/* As for struct chain. */
+const enum service_path_bits *service_path_bits_type __attribute__((unused));
+
 #define SERVICE_COPIES (SERVICE_COPIES_ALL | SERVICE_COPIES_SYN | SERVICE_COPIES_DATA)
 
 struct {

@@ -3,8 +3,11 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"sextant/agent/api"
+	"sextant/config"
 	"sextant/lab"
 	"sextant/linux"
 )
@@ -49,4 +52,29 @@ func (a *Arena) close() {
 	for _, space := range a.Spaces {
 		space.Close()
 	}
+}
+
+// Change applies a node's file with other settings; the file stays as it is.
+func (a *Arena) Change(ctx context.Context, name string, change func(*config.Node)) error {
+	node, err := a.Node(name)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(node.Dir, "node.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	n, err := config.Parse(file, text)
+	if err != nil {
+		return err
+	}
+	change(n)
+	if text, err = config.Marshal(n); err != nil {
+		return err
+	}
+	if _, err := a.Agents[name].Apply(ctx, file, text, false); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }

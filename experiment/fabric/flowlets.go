@@ -184,7 +184,7 @@ func reportFlowlets(r *experiment.Recorder, cells []flowletCell) error {
 
 // tailOf is the 99th percentile of all passes.
 func tailOf(passes [][]float64) float64 {
-	return scenario.Quantile(slices.Sorted(slices.Values(slices.Concat(passes...))), 0.99)
+	return quantile(slices.Concat(passes...), 0.99)
 }
 
 // flowletDrawn is how often passes are drawn again.

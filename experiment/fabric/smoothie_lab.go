@@ -17,19 +17,19 @@ var smoothieLabs = []experiment.Experiment{
 		Source: smoothiePaper + "figure 2", Shows: smoothieLabShows + "Loads from 20 to 100 %; " +
 			"SMOOTHIE with telemetry in one of 50 packets, and its extension.",
 		Paper: experiment.SMOOTHIE, Needs: []string{"root"}, Lasts: "15 min",
-		Run: runSmoothieLab2},
+		Run: smoothieLabRun("fig2", labSettings2, reportSmoothieLab2)},
 	{Name: "smoothie-fig3-lab",
 		Title: "SMOOTHIE in the lab over the threshold of pauses and the part of packets with " +
 			"telemetry",
 		Source: smoothiePaper + "figure 3", Shows: smoothieLabShows + "Thresholds from 1 to 8 " +
 			"times 75 ms, telemetry in one of 10 to 200 packets, at 80 % load.",
 		Paper: experiment.SMOOTHIE, Needs: []string{"root"}, Lasts: "12 min",
-		Run: runSmoothieLab3},
+		Run: smoothieLabRun("fig3", labSettings3, reportSmoothieLab3)},
 	{Name: "smoothie-fig4-lab",
 		Title:  "How often flows are rerouted in the lab: SMOOTHIE and CLOVE",
 		Source: smoothiePaper + "figure 4", Shows: smoothieLabShows + "At 80 and 100 % load.",
 		Paper: experiment.SMOOTHIE, Needs: []string{"root"}, Lasts: "8 min",
-		Run: runSmoothieLab4},
+		Run: smoothieLabRun("fig4", labSettings4, reportSmoothieLab4)},
 }
 
 const smoothieLabShows = "The paper's network in the lab: 8 leaves, 4 spines, a client and a " +
@@ -63,6 +63,19 @@ var (
 // labsBeside is how many networks run beside each other: one takes half a gigabyte of memory and,
 // by its twelve agents at rest, a seventh of a processor.
 const labsBeside = 4
+
+// smoothieLabRun plays the settings of a figure, those of a quick run or all, and reports them.
+func smoothieLabRun(figure string, settings func(quick bool) []setting,
+	report func(*experiment.Recorder, []cell) error) func(context.Context,
+	*experiment.Recorder) error {
+	return func(ctx context.Context, r *experiment.Recorder) error {
+		cells, err := smoothieCells(ctx, r, figure, settings(r.Quick()))
+		if err != nil {
+			return err
+		}
+		return report(r, cells)
+	}
+}
 
 // smoothieCells plays all settings.
 func smoothieCells(ctx context.Context, r *experiment.Recorder, figure string,
@@ -187,14 +200,6 @@ func labSettings2(quick bool) (all []setting) {
 	return all
 }
 
-func runSmoothieLab2(ctx context.Context, r *experiment.Recorder) error {
-	cells, err := smoothieCells(ctx, r, "fig2", labSettings2(r.Quick()))
-	if err != nil {
-		return err
-	}
-	return reportSmoothieLab2(r, cells)
-}
-
 var (
 	labThresholds = []float64{1, 2, 4, 8}
 	labSamples    = []int{10, 50, 200}
@@ -212,14 +217,6 @@ func labSettings3(quick bool) (all []setting) {
 	return all
 }
 
-func runSmoothieLab3(ctx context.Context, r *experiment.Recorder) error {
-	cells, err := smoothieCells(ctx, r, "fig3", labSettings3(r.Quick()))
-	if err != nil {
-		return err
-	}
-	return reportSmoothieLab3(r, cells)
-}
-
 func labSettings4(quick bool) (all []setting) {
 	for _, load := range []float64{1, 0.8} {
 		all = append(all, tuned("smoothie", load), setting{"clove", load, inEach, 4},
@@ -229,12 +226,4 @@ func labSettings4(quick bool) (all []setting) {
 		return all[:2]
 	}
 	return all
-}
-
-func runSmoothieLab4(ctx context.Context, r *experiment.Recorder) error {
-	cells, err := smoothieCells(ctx, r, "fig4", labSettings4(r.Quick()))
-	if err != nil {
-		return err
-	}
-	return reportSmoothieLab4(r, cells)
 }

@@ -189,26 +189,10 @@ func (x setting) tau() time.Duration {
 // tune has leaves put telemetry into packets, and report pauses, as a setting has it.
 func (l *smoothieLab) tune(ctx context.Context, x setting) error {
 	for leaf := range smoothieLeaves {
-		name := fmt.Sprint("leaf", leaf+1)
-		node, err := l.Node(name)
-		if err != nil {
+		if err := l.Change(ctx, fmt.Sprint("leaf", leaf+1), func(n *config.Node) {
+			n.Telemetry.Source.OneIn, n.Telemetry.Sink.Gap = x.OneIn, x.tau()
+		}); err != nil {
 			return err
-		}
-		file := filepath.Join(node.Dir, "node.yaml")
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		n, err := config.Parse(file, text)
-		if err != nil {
-			return err
-		}
-		n.Telemetry.Source.OneIn, n.Telemetry.Sink.Gap = x.OneIn, x.tau()
-		if text, err = config.Marshal(n); err != nil {
-			return err
-		}
-		if _, err := l.Agents[name].Apply(ctx, file, text, false); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil

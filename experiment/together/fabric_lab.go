@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -259,25 +258,9 @@ func (l *fabricLab) load(ctx context.Context, each func(loadgen.Response), url s
 
 // choose has the edge choose servers and paths by a scheme.
 func (l *fabricLab) choose(ctx context.Context, s scheme) error {
-	edge, err := l.Node("edge")
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(edge.Dir, "node.yaml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	n, err := config.Parse(file, text)
-	if err != nil {
-		return err
-	}
-	n.Edge.Services[0].Candidates, n.Edge.Services[0].Way = s.candidates, s.way()
-	if text, err = config.Marshal(n); err != nil {
-		return err
-	}
-	_, err = l.Agents["edge"].Apply(ctx, file, text, false)
-	return err
+	return l.Change(ctx, "edge", func(n *config.Node) {
+		n.Edge.Services[0].Candidates, n.Edge.Services[0].Way = s.candidates, s.way()
+	})
 }
 
 // reportFabricInLab writes what was found, by load and scheme.

@@ -204,7 +204,7 @@ func BenchmarkG6Failure(b *testing.B) {
 	runtime.KeepAlive(e)
 }
 
-// thousandCrossing are the answers to 2000 policies of 100 ingress nodes, of which 1000 cross a link.
+// thousandCrossing are the answers to 2000 policies of 100 ingress nodes; 1000 cross one link.
 func thousandCrossing(b *testing.B) (g *topology.Graph, e *segment.Engine, link topology.Edge,
 	answers []segment.Answer) {
 	g = open(b, "large/isp10000")

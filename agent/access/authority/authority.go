@@ -38,7 +38,7 @@ func New(name string) (*Authority, error) {
 	return a, err
 }
 
-// Certificate is the authority's own, by which those that it signed are believed, as PEM.
+// Certificate is the authority's own, which proves those that it signed, as PEM.
 func (a *Authority) Certificate() []byte { return a.pair.Certificate }
 
 // Sign makes a certificate for either side of TLS at some addresses.

@@ -64,6 +64,7 @@ type EdgeConfig struct {
 	FlowCache  FlowCache
 	Former     FormerFlows
 	Capacity   Capacity
+	Buckets    int  // of each table of chains, which makes a packet cheaper; 0: they differ
 	Paths      bool // some service has paths to its backends
 	Copies     bool // some service sends packets over two of them
 	Interfaces []EdgeInterface
@@ -220,7 +221,7 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["copy_loop"].Set(e.loop.ofCopies()); err != nil {
 		return nil, err
 	}
-	spec.Maps["tables"].InnerMap = tableSpec(1)
+	spec.Maps["tables"].InnerMap = e.config.tableSpec(max(1, e.config.Buckets))
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}

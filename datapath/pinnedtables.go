@@ -166,7 +166,7 @@ func (e *Edge) takeChains(s ServiceChains) error {
 			}
 		}
 	}
-	e.chains[s.Index] = &tablePair{}
+	e.chains[s.Index] = e.newPair()
 	if s.Generation.Buckets() >= largeTable {
 		memory, err := mapChains(table, unix.PROT_READ|unix.PROT_WRITE)
 		if err != nil {

@@ -16,6 +16,18 @@ import (
 // tableSpec is the inner map of "tables": one chain per bucket, as many as the service has buckets
 // (BPF_F_INNER_MAP: the tables of one map may differ in size). It can be mapped into memory, so
 // that it is written in one copy instead of as many system calls.
+//
+// Where all tables are of one size, the verifier knows it and puts the look-up of a chain in line;
+// else it is a call, which takes an eighth of a packet's time on a processor whose returns are
+// slow by a mitigation.
+func (c EdgeConfig) tableSpec(buckets int) *ebpf.MapSpec {
+	spec := tableSpec(buckets)
+	if c.Buckets > 0 {
+		spec.Flags &^= unix.BPF_F_INNER_MAP
+	}
+	return spec
+}
+
 func tableSpec(buckets int) *ebpf.MapSpec {
 	return &ebpf.MapSpec{
 		Name:       tableName,
@@ -35,8 +47,8 @@ type chainTable struct {
 }
 
 // newTable makes a map of the generation's chains.
-func newTable(g *pool.Generation) (*chainTable, error) {
-	spec := tableSpec(g.Buckets())
+func (c EdgeConfig) newTable(g *pool.Generation) (*chainTable, error) {
+	spec := c.tableSpec(g.Buckets())
 	if g.Buckets() < largeTable { // a larger one will hold other chains some day
 		spec.Name = nameOfTable(g.Mark())
 	}
@@ -118,7 +130,12 @@ func chainsIn(memory []byte) []chain {
 // tablePair are the tables of a service: one that packets are forwarded by, and one that is written
 // meanwhile, which was the other one a change ago and has caught up since. So a change writes what
 // it changes, and no map is made for it.
-type tablePair struct{ live, spare *chainTable }
+type tablePair struct {
+	of          *EdgeConfig
+	live, spare *chainTable
+}
+
+func (e *Edge) newPair() *tablePair { return &tablePair{of: &e.config} }
 
 // largeTable is from how many buckets on a service keeps a pair of tables. A smaller table is made
 // anew for each change, which takes some 0.1 ms, and nothing of it is kept: no second table, no
@@ -128,7 +145,7 @@ const largeTable = 1 << 14
 // set makes the generation live, by putting the table that holds it where the program looks.
 func (p *tablePair) set(g *pool.Generation, put func(*ebpf.Map) error) (err error) {
 	if g.Buckets() < largeTable {
-		t, err := newTable(g)
+		t, err := p.of.newTable(g)
 		if err != nil {
 			return err
 		}
@@ -158,7 +175,7 @@ func (p *tablePair) prepare(g *pool.Generation) (err error) {
 		return nil
 	}
 	p.spare.close()
-	p.spare, err = newTable(g)
+	p.spare, err = p.of.newTable(g)
 	return err
 }
 
@@ -179,7 +196,7 @@ func (p *tablePair) close() {
 	}
 	p.live.close()
 	p.spare.close()
-	*p = tablePair{}
+	p.live, p.spare = nil, nil
 }
 
 // ServiceChains are the chains of the service of an index.
@@ -214,7 +231,7 @@ func (e *Edge) fillChains(some []ServiceChains) (err error) {
 		}
 	}()
 	for i, s := range some {
-		if tables[i], err = newTable(s.Generation); err != nil {
+		if tables[i], err = e.config.newTable(s.Generation); err != nil {
 			return err
 		}
 		indexes[i], descriptors[i] = s.Index, uint32(tables[i].inner.FD())
@@ -227,7 +244,7 @@ func (e *Edge) fillChains(some []ServiceChains) (err error) {
 	}
 	for i, s := range some {
 		e.chains[s.Index].close()
-		e.chains[s.Index] = &tablePair{}
+		e.chains[s.Index] = e.newPair()
 		t := tables[i]
 		tables[i] = nil
 		if err := e.chains[s.Index].adopt(t); err != nil {
@@ -248,7 +265,7 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 		return e.compareChains([]ServiceChains{{index, g}})
 	}
 	if e.chains[index] == nil {
-		e.chains[index] = &tablePair{}
+		e.chains[index] = e.newPair()
 	}
 	put := func(inner *ebpf.Map) error {
 		return e.await(func() error { return e.maps["tables"].Put(index, inner) })

@@ -58,6 +58,9 @@ func (s source) print(spec *ebpf.CollectionSpec) string {
 		m := spec.Maps[name]
 		fmt.Fprintf(digest, "map %s %v %d %d %d %d\n", name, m.Type, m.KeySize, m.ValueSize,
 			m.MaxEntries, m.Flags)
+		if inner := m.InnerMap; inner != nil {
+			fmt.Fprintf(digest, "of maps %d %d\n", inner.MaxEntries, inner.Flags)
+		}
 		for _, kv := range m.Contents {
 			fmt.Fprintf(digest, "%v %x\n", kv.Key, kv.Value)
 		}

@@ -261,7 +261,12 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	}
 	next.Config.Capacity = next.Config.Capacity.AtLeast(
 		datapath.CapacityFor(0, 0, next.ledBackends()))
-	return next, e.keepFormer(next, n, pinned)
+	if err := e.keepFormer(next, n, pinned); err != nil {
+		return nil, err
+	}
+	next.Config.Buckets = next.bucketsOfAll(n)
+	next.keepBuckets(e.Runs)
+	return next, nil
 }
 
 // Load is role.Switchable.

@@ -35,7 +35,7 @@ static __always_inline bool quoted_client(const struct cursor *c, struct icmp_er
 
 static __always_inline bool is_vip(const struct address *a, bool ipv4)
 {
-	struct service_key key = { .vip = *a, .ipv4 = ipv4 };
+	struct service_key key = service_key_of(a, (__u32)ipv4 << 24);
 
 	return bpf_map_lookup_elem(&services, &key);
 }
@@ -67,8 +67,8 @@ static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c,
 	w.offset = c->offset + sizeof(*icmp) + sizeof(*outer);
 	w.left = c->left - sizeof(*icmp) - sizeof(*outer);
 	overhead = w.offset - sizeof(*outer);
-	if (walk_extensions(ctx, &w) || (w.next != IPPROTO_IPIP && w.next != IPPROTO_IPV6) ||
-	    w.offset > OFFSET_MAX)
+	if ((is_extension(w.next) && walk_extensions(ctx, &w)) ||
+	    (w.next != IPPROTO_IPIP && w.next != IPPROTO_IPV6) || w.offset > OFFSET_MAX)
 		return false;
 	overhead = w.offset - overhead;
 	t->ipv4 = w.next == IPPROTO_IPIP;

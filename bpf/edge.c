@@ -165,6 +165,9 @@ static __always_inline int edge_parse(struct xdp_md *ctx, struct edge_work *work
 	work->left = c.left;
 	if (unlikely(for_edge))
 		return PARSED_FOR_EDGE;
+	/* Whatever the way here was: for the verifier, all of them meet in the work. */
+	barrier();
+	cursor_set(&c, ctx, work->offset, work->left);
 	transport_parse(ctx, &c, p);
 	return PARSED;
 }

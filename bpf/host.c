@@ -28,14 +28,9 @@
 #define SERVICE_QUIC 0x80000000
 
 /* With SERVICE_QUIC for one of QUIC. */
-static __noinline __u32 service_index(const struct packet *p)
+static __always_inline __u32 service_index(const struct packet *p)
 {
-	struct service_key key = {
-		.vip = p->flow.destination,
-		.port = p->flow.ports >> 16,
-		.protocol = p->flow.protocol,
-		.ipv4 = p->flow.ipv4,
-	};
+	struct service_key key = service_key_of(&p->flow.destination, service_kind(&p->flow));
 	struct service *service = service_by_port(&key);
 
 	if (!service)
@@ -207,6 +202,8 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		reason = inner_parse_at(ctx, inner, c->offset, c->left, outer->next);
 	if (reason)
 		return drop(reason);
+	/* What the ways through the parser have found is one state to the verifier from here on. */
+	barrier();
 	service = service_index(inner);
 	quic = service & SERVICE_QUIC;
 	service &= ~SERVICE_QUIC;
@@ -326,8 +323,8 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 static __always_inline int host_process(struct xdp_md *ctx)
 {
 	struct cursor c = cursor_at_start(ctx);
+	struct packet p = {}, *inner;
 	struct outer outer = {};
-	struct packet p = {}; /* the outer one, then the inner one: the stack is small */
 	struct frame f;
 	int reason = frame_parse(&c, &f);
 
@@ -340,10 +337,13 @@ static __always_inline int host_process(struct xdp_md *ctx)
 		return pass();
 	if (reason)
 		return drop(reason);
-	p = (struct packet){};
+	inner = inner_here();
+	if (!inner)
+		return XDP_ABORTED;
+	*inner = (struct packet){};
 	if (outer.behavior == BEHAVIOR_END_OFFER || outer.behavior >= BEHAVIOR_END_DT4_COND)
-		return end_by_connection(ctx, &c, &f, &outer, &p);
-	return end_dt(ctx, &c, &f, &outer, &p);
+		return end_by_connection(ctx, &c, &f, &outer, inner);
+	return end_dt(ctx, &c, &f, &outer, inner);
 }
 
 SEC("xdp.frags")

@@ -62,7 +62,7 @@ var memories = map[string]memory{
 	"order_port": shared, "order_alive": shared,
 	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
-	"service_caches": fresh, "joints": fresh, "edge_works": fresh,
+	"service_caches": fresh, "joints": fresh, "edge_works": fresh, "inner_packets": fresh,
 	"flow_paths": shared, "flow_lists": shared, "flow_traffic": fresh,
 	"flow_groups": shared, "flowlet_destinations": shared, "flowlet_groups": shared,
 	"flowlet_paths": shared, "flowlet_outcomes": fresh,

@@ -29,6 +29,7 @@ const (
 	hostMapHmacKeys            = "hmac_keys"
 	hostMapHmacKnown           = "hmac_known"
 	hostMapHmacScratches       = "hmac_scratches"
+	hostMapInnerPackets        = "inner_packets"
 	hostMapNextHops            = "next_hops"
 	hostMapOutcomes            = "outcomes"
 	hostMapPorts               = "ports"
@@ -115,6 +116,7 @@ type hostMapSpecs struct {
 	HmacKeys       *ebpf.MapSpec `ebpf:"hmac_keys"`
 	HmacKnown      *ebpf.MapSpec `ebpf:"hmac_known"`
 	HmacScratches  *ebpf.MapSpec `ebpf:"hmac_scratches"`
+	InnerPackets   *ebpf.MapSpec `ebpf:"inner_packets"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
@@ -173,6 +175,7 @@ type hostMaps struct {
 	HmacKeys       *ebpf.Map `ebpf:"hmac_keys"`
 	HmacKnown      *ebpf.Map `ebpf:"hmac_known"`
 	HmacScratches  *ebpf.Map `ebpf:"hmac_scratches"`
+	InnerPackets   *ebpf.Map `ebpf:"inner_packets"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Ports          *ebpf.Map `ebpf:"ports"`
@@ -199,6 +202,7 @@ func (m *hostMaps) Close() error {
 		m.HmacKeys,
 		m.HmacKnown,
 		m.HmacScratches,
+		m.InnerPackets,
 		m.NextHops,
 		m.Outcomes,
 		m.Ports,

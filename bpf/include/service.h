@@ -2,7 +2,7 @@
 /* How a service is named in the maps of edge and host. */
 #pragma once
 
-#include "address.h"
+#include "flow.h"
 
 #define SERVICES_MAX 1024 /* of a host; the loader gives an edge as many as it needs */
 
@@ -24,6 +24,12 @@ static __always_inline struct service_key service_key_of(const struct address *v
 	key.vip = *vip;
 	*(__u64 *)&key.port = kind;
 	return key;
+}
+
+/* Port, protocol and family of a flow's destination, as they lie in a service's key. */
+static __always_inline __u32 service_kind(const struct flow *f)
+{
+	return f->ports >> 16 | (__u32)f->protocol << 16 | (__u32)f->ipv4 << 24;
 }
 
 struct service {

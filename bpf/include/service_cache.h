@@ -61,12 +61,6 @@ __noinline int service_refill(__u64 high, __u64 low, __u32 kind, __u32 epoch)
 	return 1;
 }
 
-/* Port, protocol and family of a flow's destination, as they lie in a service's key. */
-static __always_inline __u32 service_kind(const struct flow *f)
-{
-	return f->ports >> 16 | (__u32)f->protocol << 16 | (__u32)f->ipv4 << 24;
-}
-
 static __always_inline bool cached_service_is(const struct cached_service *cached,
 					      const struct flow *f, __u32 epoch)
 {

@@ -79,8 +79,8 @@ static __always_inline bool quoted_ipv6(CONTEXT *ctx, struct cursor *c, struct f
 	w.next = ip->nexthdr;
 	w.offset = c->offset + sizeof(*ip);
 	w.left = c->left - sizeof(*ip);
-	if ((unlikely(is_extension(w.next)) && walk_extensions(ctx, &w)) ||
-	    w.offset > OFFSET_MAX || w.fragment == FRAGMENT_LATER)
+	if ((unlikely(is_extension(w.next)) && walk_extensions(ctx, &w)) || w.offset > OFFSET_MAX ||
+	    w.fragment == FRAGMENT_LATER)
 		return false;
 	quoted->protocol = w.next;
 	cursor_set(c, ctx, w.offset, w.left);

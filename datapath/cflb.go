@@ -48,7 +48,7 @@ var _ = objectsOf("cflb", loadCflb)
 // OpenCFLB loads the programs and empty tables, beside whatever is running. Dir is a directory on
 // the bpf file system.
 func OpenCFLB(dir string, config CFLBConfig) (*CFLB, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadCflb)
 	if err != nil {
 		return nil, err
 	}
@@ -180,20 +180,3 @@ func (r *CFLB) Choices() (map[cflb.Choice]uint64, error) {
 	}
 	return choices, nil
 }
-
-// Drops is empty: packets that can't be forwarded are the kernel's.
-func (r *CFLB) Drops() ([]Counter, error) { return nil, nil }
-
-// Outcomes is empty: Choices says what became of packets.
-func (r *CFLB) Outcomes() ([]Counter, error) { return nil, nil }
-
-// ForgetNextHops has nothing to do: SetTable tells the programs of next hops.
-func (r *CFLB) ForgetNextHops() error { return nil }
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (r *CFLB) Dump(name string, limit int) ([]Entry, error) {
-	return r.dump(loadCflb, name, limit)
-}
-
-// Close releases the kernel objects; packets are forwarded on.
-func (r *CFLB) Close() { r.close() }

@@ -17,6 +17,7 @@ import (
 // program.
 type collection struct {
 	dir      string // under the bpffs; where maps and links are pinned
+	object   func() (*ebpf.CollectionSpec, error)
 	maps     map[string]*ebpf.Map
 	programs []*ebpf.Program
 	places   []place               // where programs were put
@@ -35,14 +36,14 @@ type collection struct {
 // freshSuffix marks a pin that is about to replace another.
 const freshSuffix = "~"
 
-// newCollection prepares the pin directory.
-func newCollection(dir string) (*collection, error) {
+// newCollection prepares the pin directory for what is loaded from an object.
+func newCollection(dir string, object func() (*ebpf.CollectionSpec, error)) (*collection, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create pin directory %s: %w; is a bpf file system mounted there "+
 			"(mount -t bpf bpf /sys/fs/bpf)?", dir, err)
 	}
 	return &collection{
-		dir: dir, maps: map[string]*ebpf.Map{}, attached: map[string]Attachment{},
+		dir: dir, object: object, maps: map[string]*ebpf.Map{}, attached: map[string]Attachment{},
 		links: map[string]link.Link{},
 	}, nil
 }
@@ -148,6 +149,9 @@ func (c *collection) pinMap(name string, m *ebpf.Map) error {
 	}
 	return nil
 }
+
+// Close releases the kernel objects; what is attached or pinned works on.
+func (c *collection) Close() { c.close() }
 
 // close forgets the kernel objects; what is attached or pinned stays.
 func (c *collection) close() {

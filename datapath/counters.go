@@ -14,19 +14,23 @@ type Counter struct {
 	Packets uint64
 }
 
-// Drops returns the packets dropped by reason, zeros included, in the order of enum drop_reason.
+// Drops returns the packets dropped by reason, zeros included, in the order of enum drop_reason;
+// none of programs that drop nothing.
 func (c *collection) Drops() ([]Counter, error) {
 	return c.readEnum("drops", reasonNames())
 }
 
 // Outcomes returns the packets that were not dropped, by what became of them, in the order of enum
-// outcome.
+// outcome; none of programs that have counters of their own.
 func (c *collection) Outcomes() ([]Counter, error) {
 	return c.readEnum("outcomes", outcomeNames())
 }
 
 func (c *collection) readEnum(name string, names []string) ([]Counter, error) {
 	m := c.maps[name]
+	if m == nil {
+		return nil, nil
+	}
 	counters := make([]Counter, 0, len(names))
 	for i, label := range names {
 		if label == "" {

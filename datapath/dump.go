@@ -29,27 +29,12 @@ func (e *Edge) Dump(name string, limit int) ([]Entry, error) {
 	if name == "paths" {
 		return e.dumpPaths(limit)
 	}
-	return e.dump(loadEdge, name, limit)
+	return e.collection.Dump(name, limit)
 }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (h *Host) Dump(name string, limit int) ([]Entry, error) {
-	return h.dump(loadHost, name, limit)
-}
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (h *Headend) Dump(name string, limit int) ([]Entry, error) {
-	return h.dump(loadHeadend, name, limit)
-}
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (m *Merge) Dump(name string, limit int) ([]Entry, error) {
-	return m.dump(loadEgress, name, limit)
-}
-
-func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string,
-	limit int) ([]Entry, error) {
-	spec, err := load()
+func (c *collection) Dump(name string, limit int) ([]Entry, error) {
+	spec, err := c.object()
 	if err != nil {
 		return nil, err
 	}

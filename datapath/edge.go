@@ -135,7 +135,7 @@ func TakeOverEdge(dir string, config EdgeConfig) (*Edge, error) {
 }
 
 func openEdge(dir string, config EdgeConfig, takes bool) (*Edge, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadEdge)
 	if err != nil {
 		return nil, err
 	}

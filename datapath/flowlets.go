@@ -68,7 +68,7 @@ var _ = objectsOf("flowlets", loadFlowlet)
 // OpenFlowlets loads the programs beside whatever is running, without paths. Dir is a directory on
 // the bpf file system.
 func OpenFlowlets(dir string, config FlowletsConfig) (*Flowlets, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadFlowlet)
 	if err != nil {
 		return nil, err
 	}
@@ -233,20 +233,3 @@ func (f *Flowlets) Traffic(sid netip.Addr) (t FlowletTraffic, err error) {
 	}
 	return t, nil
 }
-
-// Drops is empty: no packet is dropped.
-func (f *Flowlets) Drops() ([]Counter, error) { return nil, nil }
-
-// Outcomes is empty: Counters says what became of packets.
-func (f *Flowlets) Outcomes() ([]Counter, error) { return nil, nil }
-
-// ForgetNextHops has nothing to do: the kernel looks next hops up.
-func (f *Flowlets) ForgetNextHops() error { return nil }
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (f *Flowlets) Dump(name string, limit int) ([]Entry, error) {
-	return f.dump(loadFlowlet, name, limit)
-}
-
-// Close releases the kernel objects. Programs that Commit attached send on.
-func (f *Flowlets) Close() { f.close() }

@@ -69,7 +69,7 @@ var _ = objectsOf("headend", loadHeadend)
 // makes the loop, a pair of interfaces of its own. Dir is the instance's directory on the bpf file
 // system. Set the table, then Commit.
 func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadHeadend)
 	if err != nil {
 		return nil, err
 	}
@@ -349,9 +349,6 @@ func (h *Headend) Abandon() error {
 	}
 	return removeLoop(loopOuter)
 }
-
-// Close releases the kernel objects; packets are steered on.
-func (h *Headend) Close() { h.close() }
 
 // EpochOf returns an epoch for a sender that begins at the time: the next one after 4 seconds.
 func EpochOf(start time.Time) uint8 { return uint8(start.Unix() / 4) }

@@ -83,7 +83,7 @@ func TakeOverHost(dir string, config HostConfig) (*Host, error) {
 }
 
 func openHost(dir string, config HostConfig, takes bool) (*Host, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadHost)
 	if err != nil {
 		return nil, err
 	}
@@ -325,6 +325,3 @@ func (h *Host) Commit() ([]Attachment, error) {
 	}
 	return h.commit(places)
 }
-
-// Close releases the kernel objects; packets are taken on.
-func (h *Host) Close() { h.close() }

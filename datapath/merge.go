@@ -65,7 +65,7 @@ var _ = objectsOf("merge", loadEgress)
 // OpenMerge loads the merge programs and empty tables, beside whatever is running. Dir is the
 // instance's directory on the bpf file system. Set the instances, then Commit.
 func OpenMerge(dir string, config MergeConfig) (*Merge, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadEgress)
 	if err != nil {
 		return nil, err
 	}
@@ -323,6 +323,3 @@ func (m *Merge) Commit() ([]Attachment, error) {
 	}
 	return m.commit(places)
 }
-
-// Close releases the kernel objects; packets are merged on.
-func (m *Merge) Close() { m.close() }

@@ -223,7 +223,7 @@ var _ = objectsOf("pathSource", loadPathSource)
 // OpenPathSource loads the programs beside whatever is running, without rules. Dir is a directory
 // on the bpf file system. Commit attaches them.
 func OpenPathSource(dir string, config PathSourceConfig) (*PathSource, error) {
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadPathSource)
 	if err != nil {
 		return nil, err
 	}
@@ -370,20 +370,3 @@ func (p *PathSource) Counters() (c PathSourceCounters, err error) {
 	}
 	return c, failed
 }
-
-// Drops is empty: no packet is dropped.
-func (p *PathSource) Drops() ([]Counter, error) { return nil, nil }
-
-// Outcomes is empty: Counters says what became of sockets.
-func (p *PathSource) Outcomes() ([]Counter, error) { return nil, nil }
-
-// ForgetNextHops has nothing to do: no next hops are looked up.
-func (p *PathSource) ForgetNextHops() error { return nil }
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (p *PathSource) Dump(name string, limit int) ([]Entry, error) {
-	return p.dump(loadPathSource, name, limit)
-}
-
-// Close releases the kernel objects. Programs that Commit attached steer on.
-func (p *PathSource) Close() { p.close() }

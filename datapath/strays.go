@@ -75,7 +75,7 @@ func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
 	if len(config.VRFs) > strayVRFsMax {
 		return nil, fmt.Errorf("%d VRFs; at most %d can be used", len(config.VRFs), strayVRFsMax)
 	}
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadVrfStray)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +198,6 @@ func (s *Strays) Follow() error {
 // Traffic returns what came for the VRF of a place in the configuration.
 func (s *Strays) Traffic(number int) (StrayTraffic, error) {
 	return sumPerCPU(s.maps["stray_traffic"], uint32(number), addWords[StrayTraffic])
-}
-
-// Close releases the kernel objects; strays are taken away on.
-func (s *Strays) Close() { s.close() }
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (s *Strays) Dump(name string, limit int) ([]Entry, error) {
-	return s.dump(loadVrfStray, name, limit)
 }
 
 func straySIDKeyOf(p netip.Prefix) straySIDKey {

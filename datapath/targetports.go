@@ -41,7 +41,7 @@ const lookupPin = "target_lookup"
 // the port that it asked last.
 func SetTargetPorts(ns *linux.Netns, dir, iface string, list []TargetPort) error {
 	wanted, sources := targetsOf(list)
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadTargetPort)
 	if err != nil {
 		return err
 	}

@@ -281,7 +281,7 @@ func TestTargetPortsOfOneSocket(t *testing.T) {
 // programs loads the programs once more, with the maps of the last set.
 func (w *targetWorld) programs() map[string]*ebpf.Program {
 	w.t.Helper()
-	c, err := newCollection(w.dir)
+	c, err := newCollection(w.dir, loadTargetPort)
 	must(w.t, err)
 	w.t.Cleanup(c.close)
 	spec, err := loadTargetPort()

@@ -44,15 +44,6 @@ type TelemetryConfig struct {
 	Infrastructure []netip.Prefix
 }
 
-// Equal reports whether both ask for the same programs.
-func (c TelemetryConfig) Equal(o TelemetryConfig) bool {
-	return c.Node == o.Node && c.Port == o.Port && slices.Equal(c.Source, o.Source) &&
-		c.Encoding == o.Encoding && c.Namespace == o.Namespace && c.Shift == o.Shift &&
-		slices.Equal(c.Plain, o.Plain) &&
-		slices.Equal(c.Transit, o.Transit) && slices.Equal(c.Sink, o.Sink) &&
-		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Infrastructure, o.Infrastructure)
-}
-
 // TelemetryClass is what a source does with the packets of one class. Without Instructions it
 // leaves them alone.
 type TelemetryClass struct {
@@ -191,7 +182,7 @@ func OpenTelemetry(dir string, config TelemetryConfig) (*Telemetry, error) {
 	if config.Port == 0 {
 		return nil, fmt.Errorf("telemetry on UDP port 0: choose a port, the same for all nodes")
 	}
-	c, err := newCollection(dir)
+	c, err := newCollection(dir, loadTelemetry)
 	if err != nil {
 		return nil, err
 	}
@@ -357,7 +348,7 @@ func (t *Telemetry) Outcomes() ([]Counter, error) {
 	var list []Counter
 	for number := range model.TelemetryOutcomes {
 		packets, err := sumPerCPU(t.maps["telemetry_outcomes"], uint32(number),
-			func(total *uint64, v uint64) { *total += v })
+			addWords[uint64])
 		if err != nil {
 			return nil, fmt.Errorf("read telemetry's counters: %w", err)
 		}
@@ -365,17 +356,6 @@ func (t *Telemetry) Outcomes() ([]Counter, error) {
 	}
 	return list, nil
 }
-
-// ForgetNextHops has nothing to do: the kernel forwards.
-func (t *Telemetry) ForgetNextHops() error { return nil }
-
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (t *Telemetry) Dump(name string, limit int) ([]Entry, error) {
-	return t.dump(loadTelemetry, name, limit)
-}
-
-// Close releases the kernel objects; what is attached works on.
-func (t *Telemetry) Close() { t.close() }
 
 // KnowsQueues says whether this kernel gives programs a way to an interface's queue: Linux 6.2.
 // Otherwise nodes write that they do not know it.

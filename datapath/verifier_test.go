@@ -13,7 +13,7 @@ import (
 // wherever the error was wrapped; the error alone has the fault.
 func TestVerifierLog(t *testing.T) {
 	w := newWorld(t)
-	c, err := newCollection(w.dir)
+	c, err := newCollection(w.dir, nil)
 	must(t, err)
 	t.Cleanup(c.close)
 	refused := asm.Instructions{asm.Mov.Imm(asm.R6, 7)}

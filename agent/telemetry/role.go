@@ -131,9 +131,7 @@ func watchOf(s *config.TelemetrySink) model.TelemetryWatch {
 }
 
 // Same is role.Switchable.
-func (r *Role) Same(other *Role) bool {
-	return !r.Broken && r.Config.Equal(other.Config)
-}
+func (r *Role) Same(other *Role) bool { return !r.Broken && datapath.Same(r.Config, other.Config) }
 
 // Load is role.Switchable.
 func (r *Role) Load(dir string, running *Role) error {

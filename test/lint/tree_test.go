@@ -127,7 +127,8 @@ func treeMatchesPackages(r *repository) []finding {
 		if r.place(s.dir()) < 0 && !seen[s.dir()] {
 			findings = append(findings, finding{s.name, s.line(s.file),
 				"package " + s.dir() + " is not in the tree",
-				"give it a row in the table of " + treeFile + ", above what it imports"})
+				"give it a row in the table of " + treeFile + ", above what it imports: go test " +
+					"./test/lint -run TestTreeRows -args -update"})
 		}
 		seen[s.dir()] = true
 	}

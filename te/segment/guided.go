@@ -10,26 +10,30 @@ import (
 // guided is an A* search from the destination over the edges that are free, led by the distances
 // from the source.
 type guided struct {
-	table  *spf.Table
-	used   *edgeSet
-	from   topology.Node
-	to     topology.Node
-	queue  spf.Queue
-	level  []topology.Node // nodes that wait at the cost that the search has come to
-	at     uint64          // that cost: no path that is found later costs less
-	within uint64          // what costs as much, or more, is of no interest
-	round  uint32
-	marks  []mark
-	ahead  []uint64        // the source's row: lower bounds of the cost from it
-	least  uint64          // the cost of the path found
-	order  []topology.Node // those settled
+	table   *spf.Table
+	used    *edgeSet
+	from    topology.Node
+	to      topology.Node
+	queue   spf.Queue
+	short   bool            // extend is of no interest
+	level   []topology.Node // nodes that wait at the cost that the search has come to
+	at      uint64          // that cost: no path that is found later costs less
+	within  uint64          // what costs as much, or more, is of no interest
+	round   uint32
+	marks   []mark
+	ahead   []uint64        // the source's row: lower bounds of the cost from it
+	least   uint64          // the cost of the path found
+	order   []topology.Node // those settled
+	guessed []uint64        // by node: what guess found
 }
 
 // mark is what the search knows of a node.
 type mark struct {
-	dist    uint64 // a cost to the destination
-	reached uint32 // == round: there is one
-	settled uint32 // == round: and it is exact
+	dist    uint64        // a cost to the destination
+	reached uint32        // == round: there is one
+	settled uint32        // == round: and it is exact
+	next    topology.Edge // the lowest edge by which it goes on at this cost
+	several bool          // whether there are others
 }
 
 func newGuided(table *spf.Table, used *edgeSet) guided {
@@ -44,7 +48,10 @@ func (g *guided) find(from, to topology.Node) bool {
 	if g.at == spf.Unreachable || !g.leaves(g.from) {
 		return false
 	}
-	g.open(g.to, 0)
+	if g.short && len(g.used.list) == 0 {
+		g.within = g.at + 1 // the path of that cost is free
+	}
+	g.open(g.to, 0, topology.NoEdge)
 	for g.at <= g.least && g.step() {
 	}
 	return g.least != spf.Unreachable
@@ -73,26 +80,24 @@ func (g *guided) extend(limit uint64) {
 }
 
 // guess is extend for those who have the distances to the destination when nothing is in use, and
-// get bounds from them. After it order lists all nodes.
+// get bounds from them, for all nodes.
 func (g *guided) guess(free []uint64) {
-	g.order = g.order[:0]
-	for v := range topology.Node(len(g.marks)) {
-		g.order = append(g.order, v)
-		m := &g.marks[v]
-		switch {
-		case m.settled == g.round:
-			continue
-		case g.ahead[v] >= g.least: // a node that costs more to get to than the whole path
-			m.dist = free[v]
-		default:
-			m.dist = max(free[v], g.least-g.ahead[v])
+	if g.guessed == nil {
+		g.guessed = make([]uint64, len(g.marks))
+	}
+	for v := range g.marks {
+		bound := free[v]
+		if ahead := g.ahead[v]; g.marks[v].settled == g.round {
+			bound = g.marks[v].dist
+		} else if ahead < g.least { // else it costs more to get there than the whole path
+			bound = max(bound, g.least-ahead)
 		}
-		m.settled = g.round
+		g.guessed[v] = bound
 	}
 }
 
-// bound is the least cost from v to the destination over free edges, or after guess at most that;
-// spf.Unreachable if v is on no path that costs less than the limit of extend.
+// bound is the least cost from v to the destination over free edges; spf.Unreachable if v is on no
+// path that costs less than the limit of extend.
 func (g *guided) bound(v topology.Node) uint64 {
 	if m := &g.marks[v]; m.settled == g.round {
 		return m.dist
@@ -134,48 +139,47 @@ func (g *guided) settle(v topology.Node) {
 		g.least = g.at
 		return
 	}
-	cost := g.marks[v].dist
+	cost, round := g.marks[v].dist, g.round
 	for _, a := range g.table.In(v) {
-		if a.Cost != 0 && !g.used.has(a.Edge) {
-			g.open(a.Node, cost+a.Cost)
+		if a.Cost == 0 || g.used.has(a.Edge) {
+			continue
+		}
+		far, m := cost+a.Cost, &g.marks[a.Node]
+		switch {
+		case m.reached != round || far < m.dist:
+			g.open(a.Node, far, a.Edge)
+		case far == m.dist:
+			m.next, m.several = min(m.next, a.Edge), true
 		}
 	}
 }
 
-// open reaches a node. What does not cost more than the search is at need not queue.
-func (g *guided) open(v topology.Node, cost uint64) {
-	m := &g.marks[v]
-	if m.reached == g.round && m.dist <= cost || g.ahead[v] == spf.Unreachable {
+// open reaches a node at less cost than before. What does not cost more than the search is at need
+// not queue.
+func (g *guided) open(v topology.Node, cost uint64, next topology.Edge) {
+	if g.ahead[v] == spf.Unreachable {
 		return
 	}
-	m.reached, m.dist = g.round, cost
+	g.marks[v] = mark{dist: cost, reached: g.round, next: next}
 	if total := cost + g.ahead[v]; total <= g.at {
 		g.level = append(g.level, v)
 	} else if total < g.within {
 		g.queue.Push(spf.Item{Cost: total, Node: v})
+		if v == g.from && g.short {
+			g.within = total + 1
+		}
 	}
 }
 
 // path follows the cost to the destination, by the lowest edge where several serve, and tells
 // whether none ever did.
-func (g *guided) path() (edges []topology.Edge, unique bool) {
+func (g *guided) path(edges []topology.Edge) (longer []topology.Edge, unique bool) {
 	unique = true
 	for v := g.from; v != g.to; {
-		next := topology.NoEdge
-		for _, a := range g.table.Out(v) {
-			m := &g.marks[a.Node]
-			if a.Cost == 0 || m.settled != g.round || m.dist+a.Cost != g.marks[v].dist ||
-				g.used.has(a.Edge) {
-				continue
-			}
-			if next != topology.NoEdge {
-				unique = false
-				break
-			}
-			next = a.Edge
-		}
-		edges = append(edges, next)
-		v = g.table.Graph().To(next)
+		m := &g.marks[v]
+		edges = append(edges, m.next)
+		unique = unique && !m.several
+		v = g.table.Graph().To(m.next)
 	}
 	return edges, unique
 }

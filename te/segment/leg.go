@@ -1,99 +1,89 @@
 package segment
 
 import (
+	"math/bits"
 	"slices"
 
 	"sextant/te/spf"
 	"sextant/te/topology"
 )
 
-// leg is what segments from a row's root (or to it) cost when some edges are in use. It works out
-// only what is asked for: while nothing on the way is in use, the row's layer is right as it is.
-// What forced segments cost, a sprout tells.
+// leg is what segments from a row's root (or to it) cost when some edges are in use. What forced
+// segments cost, a sprout tells.
 type leg struct {
 	engine *Engine
 	used   *edgeSet
 	row    *spf.Row
 	kind   spf.LayerKind
-	layer  *spf.Layer // nil for Forced
-	toward bool       // the row's root is where segments end
-	clean  bool       // no edge in use is on any segment that the layer takes
-	round  uint32
-	stamp  []uint32
-	value  []uint64
+	toward bool // the row's root is where segments end
+	// by node: what the segment costs, but for Forced; spf.Unreachable if there is none that is
+	// free, or of interest
+	cost    []uint64
+	reached nodeSet // the nodes with a cost
 }
 
 func newLeg(e *Engine, used *edgeSet) leg {
-	return leg{engine: e, used: used, stamp: make([]uint32, e.graph.Nodes()),
-		value: make([]uint64, e.graph.Nodes())}
+	cost := slices.Repeat([]uint64{spf.Unreachable}, e.graph.Nodes())
+	return leg{engine: e, used: used, cost: cost, reached: newNodeSet(e.graph.Nodes())}
 }
 
-func (l *leg) start(row *spf.Row, kind spf.LayerKind, toward bool) {
+// start works out the costs to, or from, all nodes at which a cost and what the rest of a path
+// costs at least are less than a limit. What does not serve, and what is behind it, it passes over.
+func (l *leg) start(row *spf.Row, kind spf.LayerKind, toward bool, rest []uint64, limit uint64) {
 	l.row, l.kind, l.toward = row, kind, toward
 	if kind == spf.Forced {
 		return
 	}
-	l.layer = row.Layer(kind)
-	l.round++
-	if l.round == 0 { // after 2^32 rounds old stamps would look new
-		clear(l.stamp)
-		l.round = 1
+	for v := range l.reached.all {
+		l.cost[v] = spf.Unreachable
 	}
-	l.clean = !slices.ContainsFunc(l.used.list, l.hits)
-}
-
-// hits tells whether the layer goes by an edge.
-func (l *leg) hits(e topology.Edge) bool {
-	if l.kind == spf.Worst {
-		return l.row.Tight(e)
-	}
-	return l.layer.Via[l.far(e)] == e
-}
-
-// cost is that of the segment between the root and v, spf.Unreachable if there is none that is
-// free.
-func (l *leg) cost(v topology.Node) uint64 {
-	if l.clean {
-		return l.layer.Latency[v]
-	}
-	if l.stamp[v] != l.round {
-		l.stamp[v] = l.round
-		l.value[v] = l.find(v)
-	}
-	return l.value[v]
-}
-
-func (l *leg) find(v topology.Node) uint64 {
-	static := l.layer.Latency[v]
-	if v == l.row.Root || static == spf.Unreachable {
-		return static
-	}
-	if l.kind == spf.Worst {
-		if l.allFree(v) {
-			return static
+	l.reached.clear()
+	l.cost[row.Root] = 0
+	l.reached.add(row.Root)
+	hops := row.Hops()
+	for i := 0; i < len(hops); {
+		far, next := hops[i].Far, i
+		sum := spf.Unreachable
+		if kind == spf.Worst {
+			sum, next = l.worst(hops, i)
+		} else {
+			sum, next = l.least(hops, i)
 		}
-		return spf.Unreachable
+		if sum >= limit || rest[far] >= limit-sum {
+			i = int(hops[i].Beyond)
+			continue
+		}
+		l.cost[far] = sum
+		l.reached.add(far)
+		i = next
 	}
-	// Edges in use can only make it worse; so where the best way is free, it is the best.
-	via := l.layer.Via[v]
-	if near := l.near(via); !l.used.has(via) && l.cost(near) == l.layer.Latency[near] {
-		return static
+}
+
+// least is the cost of the best of the hops to a node, and where those to the next one begin. Masks
+// rather than branches, which a processor would often guess wrong, make a sum spf.Unreachable where
+// the edge is in use or there is no way to it.
+func (l *leg) least(hops []spf.Hop, i int) (sum uint64, next int) {
+	sum = spf.Unreachable
+	cost, used := l.cost, l.used.bits
+	for far := hops[i].Far; i < len(hops) && hops[i].Far == far; i++ {
+		h := &hops[i]
+		inUse := used[h.Edge>>6] >> (uint(h.Edge) & 63) & 1
+		by, over := bits.Add64(cost[h.Near], h.Latency, 0)
+		sum = min(sum, by|-(inUse|over))
 	}
-	best := spf.Unreachable
-	for _, a := range l.row.Dag(v) {
-		if !l.used.has(a.Edge) {
-			if c := l.cost(a.Node); c != spf.Unreachable {
-				best = min(best, c+a.Cost)
-			}
+	return sum, i
+}
+
+// worst is the greatest cost of all of the hops, which must all be free.
+func (l *leg) worst(hops []spf.Hop, i int) (sum uint64, next int) {
+	for far := hops[i].Far; i < len(hops) && hops[i].Far == far; i++ {
+		if near := l.cost[hops[i].Near]; near == spf.Unreachable || l.used.has(hops[i].Edge) {
+			sum = spf.Unreachable
+		} else {
+			sum = max(sum, near+hops[i].Latency)
 		}
 	}
-	return best
-}
-
-func (l *leg) allFree(v topology.Node) bool {
-	return !slices.ContainsFunc(l.row.Dag(v), func(a spf.Arc) bool {
-		return l.used.has(a.Edge) || l.cost(a.Node) == spf.Unreachable
-	})
+	return sum, i
 }
 
 // near is the end of an edge that is nearer to the root.
@@ -102,13 +92,6 @@ func (l *leg) near(e topology.Edge) topology.Node {
 		return l.engine.ends[e].to
 	}
 	return l.engine.ends[e].from
-}
-
-func (l *leg) far(e topology.Edge) topology.Node {
-	if l.toward {
-		return l.engine.ends[e].from
-	}
-	return l.engine.ends[e].to
 }
 
 // appendPath appends the edges of the segment between the root and v in travel order. There must be
@@ -131,9 +114,11 @@ func (l *leg) step(v topology.Node) topology.Edge {
 		return l.row.Via[v]
 	}
 	best := topology.NoEdge
-	for _, a := range l.row.Dag(v) {
-		if (best == topology.NoEdge || a.Edge < best) && !l.used.has(a.Edge) {
-			if c := l.cost(a.Node); c != spf.Unreachable && c+a.Cost == l.cost(v) {
+	for _, a := range l.row.Back(v) {
+		if (best == topology.NoEdge || a.Edge < best) && !l.used.has(a.Edge) &&
+			l.row.TightBack(v, a) {
+			if c := l.cost[a.Node]; c != spf.Unreachable &&
+				c+l.engine.cost(a.Edge) == l.cost[v] {
 				best = a.Edge
 			}
 		}

@@ -56,6 +56,7 @@ func (e *Engine) minimal(path []topology.Edge, model Model) (sids []SID, stuck t
 	if model == ForcedAdjacency {
 		return e.minimalAdjacency(path), topology.NoEdge
 	}
+	sids = make([]SID, 0, DefaultMaxSIDs)
 	for at := 0; at < len(path); {
 		next := e.reach(path, at, model)
 		if next == at {
@@ -97,7 +98,7 @@ type piece struct {
 }
 
 func (e *Engine) minimalAdjacency(path []topology.Edge) []SID {
-	var pieces []piece
+	pieces := make([]piece, 0, 8) // more only where a list is long
 	for at := 0; ; {
 		end := e.reach(path, at, ForcedAdjacency)
 		// At the latest behind the last edge: the SID of the destination, after an End.X.

@@ -24,6 +24,7 @@ type search struct {
 	quick  guided // the quickest way
 	plain  guided // the way of least IGP weight
 	states states
+	way    []topology.Edge // that is looked at
 	again  rearranger
 }
 
@@ -45,6 +46,7 @@ func (s *search) begin() {
 // run finds one path after the other.
 func (s *search) run(q Query) Answer {
 	s.query = q
+	s.quick.short, s.plain.short = q.Model.layer() != spf.Forced, true
 	s.begin()
 	answer := Answer{Query: q, Stop: Enough}
 	for q.Paths == 0 || len(answer.Paths) < q.Paths {
@@ -73,7 +75,8 @@ func (s *search) next() (path Path, stop Stop, needs int) {
 	if !s.quick.find(s.query.From, s.query.To) {
 		return Path{}, NoWay, 0
 	}
-	edges, unique := s.quick.path()
+	edges, unique := s.quick.path(s.way[:0])
+	s.way = edges
 	sids, stuck := s.minimal(edges, s.query.Model)
 	needs = len(sids)
 	fits := stuck == topology.NoEdge && needs <= s.query.MaxSIDs
@@ -96,7 +99,8 @@ func (s *search) next() (path Path, stop Stop, needs int) {
 	// The way of least weight, as the IGP itself would choose it without the edges in use, tends to
 	// have a short list. It is seldom the best, but a bound.
 	s.plain.find(s.query.From, s.query.To)
-	edges, _ = s.plain.path()
+	edges, _ = s.plain.path(s.way[:0])
+	s.way = edges
 	limit := spf.Unreachable
 	if sids, stuck = s.minimal(edges, s.query.Model); stuck == topology.NoEdge &&
 		len(sids) <= s.query.MaxSIDs {
@@ -125,7 +129,8 @@ func (s *search) costOf(edges []topology.Edge, sids []SID) uint64 {
 	return cost
 }
 
-// path is one with a list that forces it, or, for the paper's model, is held to.
+// path is one with a list that forces it, or, for the paper's model, is held to. It keeps a copy
+// of the edges.
 func (s *search) path(edges []topology.Edge, sids []SID) Path {
 	latency := int64(0)
 	for _, e := range edges {
@@ -134,5 +139,6 @@ func (s *search) path(edges []topology.Edge, sids []SID) Path {
 	if s.query.Model == ECMP {
 		slices.Sort(edges)
 	}
-	return Path{Edges: edges, SIDs: sids, Latency: latency, Forced: s.forced(s.query.From, sids)}
+	return Path{Edges: slices.Clone(edges), SIDs: sids, Latency: latency,
+		Forced: s.forced(s.query.From, sids)}
 }

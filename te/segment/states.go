@@ -29,7 +29,7 @@ type states struct {
 	best     [][]uint64      // by SIDs and node, the least cost to get there with at most so many
 	dirty    []topology.Node // what to reset in best
 	leg      leg             // from the state at hand
-	bounds   *guided         // of what it costs to get to the destination
+	bounds   *guided         // for Forced: of what it costs to get to the destination
 	ended    guided
 	last     leg    // to the destination
 	home     sprout // the same for Forced
@@ -65,20 +65,26 @@ func (s *states) improve(limit uint64) bool {
 	s.reset()
 	s.limit, s.chosen = limit, -1
 	kind := s.query.Model.layer()
-	if s.forced = kind == spf.Forced; s.forced {
+	s.forced = kind == spf.Forced
+	// one SID is the only thing better than two, at the least cost of all
+	one := s.limit <= s.quick.least+2*sidCost
+	switch {
+	case s.forced:
 		s.home.grow(s.query.To, true, func(v topology.Node, cost uint64) bool {
 			ahead := s.quick.ahead[v]
 			return ahead < s.limit && ahead+cost+sidCost < s.limit
 		})
-	} else {
-		s.last.start(s.igp.To(s.query.To), kind, true)
+	case one && s.igp.To(s.query.To).Layer(kind).Latency[s.query.From] >= s.limit-sidCost:
+		return false
+	default:
+		s.last.start(s.igp.To(s.query.To), kind, true, s.quick.ahead, s.limit)
 	}
 	s.finish(0, s.query.From, topology.NoEdge, 0)
-	if s.limit <= s.quick.least+2*sidCost {
-		return s.chosen >= 0 // one SID is the only thing better than two, at the least cost of all
+	if one {
+		return s.chosen >= 0
 	}
-	s.bounds = &s.quick
 	if s.forced {
+		s.bounds = &s.quick
 		s.quick.extend(s.limit)
 	} else {
 		s.quick.guess(s.latency.To(s.query.To).Dist)
@@ -99,7 +105,7 @@ func (s *states) improve(limit uint64) bool {
 			if s.expanded++; s.forced && s.expanded == patience {
 				s.tighten()
 			}
-			if bound := s.bounds.bound(at.node); bound >= s.limit ||
+			if bound := s.bound(at.node); bound >= s.limit ||
 				at.cost+bound+2*sidCost >= s.limit {
 				continue
 			}
@@ -141,7 +147,7 @@ func (s *states) tighten() {
 	s.ended.within = s.limit
 	for _, v := range s.quick.order {
 		if cost := s.tails.cost[v]; s.quick.bound(v) < s.limit && cost < s.limit {
-			s.ended.open(v, cost)
+			s.ended.open(v, cost, topology.NoEdge)
 		}
 	}
 	s.ended.extend(s.limit)
@@ -158,20 +164,14 @@ func (s *states) expand(index int32, at state) {
 		s.climb(index, at, left)
 		return
 	}
-	s.leg.start(s.igp.From(at.node), s.query.Model.layer(), false)
-	for _, v := range s.quick.order {
-		// A path through v costs at least what the leg does, what is left to go, this SID and one
-		// more.
-		least := s.leg.layer.Latency[v]
-		if v == at.node || least >= s.limit-at.cost || at.cost+least+s.bounds.bound(v)+
-			2*sidCost >= s.limit {
-			continue
-		}
-		if there := at.cost + least + sidCost; there < s.best[at.sids+1][v] && s.useful(there, v,
-			left) {
-			if cost := s.leg.cost(v); cost != spf.Unreachable {
-				s.arrive(index, v, topology.NoEdge, at.cost+cost+sidCost, left)
-			}
+	// A path through a node costs at least what the leg does, what is left to go, this SID and one
+	// more.
+	within := s.limit - at.cost - min(2*sidCost, s.limit-at.cost)
+	s.leg.start(s.igp.From(at.node), s.query.Model.layer(), false, s.quick.guessed, within)
+	for v := range s.leg.reached.all {
+		there := at.cost + s.leg.cost[v] + sidCost
+		if there < s.best[at.sids+1][v] && v != at.node && s.useful(there, v, left) {
+			s.arrive(index, v, topology.NoEdge, there, left)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (s *states) climb(index int32, at state, left int) {
 	for len(s.branches) > 0 {
 		b := s.branches[len(s.branches)-1]
 		s.branches = s.branches[:len(s.branches)-1]
-		bound := s.bounds.bound(b.node)
+		bound := s.bound(b.node)
 		if bound >= s.limit || at.cost+b.cost+bound+2*sidCost >= s.limit {
 			continue
 		}
@@ -212,6 +212,15 @@ func (s *states) climb(index int32, at state, left int) {
 	}
 }
 
+// bound is at most the cost from v to the destination over free edges, or spf.Unreachable if that
+// is of no interest.
+func (s *states) bound(v topology.Node) uint64 {
+	if s.forced {
+		return s.bounds.bound(v)
+	}
+	return s.quick.guessed[v]
+}
+
 // useful tells whether a path that gets to v at this cost, or more, with this many SIDs left, may
 // be better than the best.
 func (s *states) useful(cost uint64, v topology.Node, left int) bool {
@@ -219,14 +228,14 @@ func (s *states) useful(cost uint64, v topology.Node, left int) bool {
 		return false
 	}
 	rest := s.limit - cost
-	bound := s.bounds.bound(v)
+	bound := s.bound(v)
 	if bound >= rest-sidCost {
 		return false
 	}
-	if s.lastBound(v) < rest-sidCost && s.lastCost(v) < rest-sidCost {
+	if left >= 2 && rest > 2*sidCost && bound < rest-2*sidCost {
 		return true
 	}
-	return left >= 2 && rest > 2*sidCost && bound < rest-2*sidCost
+	return s.lastCost(v) < rest-sidCost
 }
 
 // arrive ends a path by one segment from v, and keeps v as a state if it may also be worth two or
@@ -244,7 +253,7 @@ func (s *states) arrive(index int32, v topology.Node, link topology.Edge, cost u
 	if link == topology.NoEdge && s.query.Model == ForcedAdjacency {
 		return // see the comment on states
 	}
-	bound := s.bounds.bound(v)
+	bound := s.bound(v)
 	if left < 2 || bound >= s.limit || cost+bound+2*sidCost >= s.limit {
 		return
 	}
@@ -255,10 +264,7 @@ func (s *states) arrive(index int32, v topology.Node, link topology.Edge, cost u
 // finish ends a path by one segment from v, which was reached from a state by its node SID or by an
 // End.X; or from the source.
 func (s *states) finish(index int32, v topology.Node, link topology.Edge, cost uint64) {
-	if least := s.lastBound(v); least >= s.limit-cost || least+sidCost >= s.limit-cost {
-		return
-	}
-	if last := s.lastCost(v); last != spf.Unreachable && cost+last+sidCost < s.limit {
+	if last := s.lastCost(v); last < s.limit-cost && cost+last+sidCost < s.limit {
 		s.limit, s.chosen, s.through, s.link = cost+last+sidCost, index, v, link
 	}
 }
@@ -269,15 +275,7 @@ func (s *states) lastCost(v topology.Node) uint64 {
 	if s.forced {
 		return s.home.to(v)
 	}
-	return s.last.cost(v)
-}
-
-// lastBound is at most that, and quicker to tell.
-func (s *states) lastBound(v topology.Node) uint64 {
-	if s.forced {
-		return s.home.to(v)
-	}
-	return s.last.layer.Latency[v]
+	return s.last.cost[v]
 }
 
 // stop is the end of a segment.
@@ -292,10 +290,10 @@ func (s *states) path() Path {
 	if s.query.Model == ECMP {
 		return s.union(stops)
 	}
-	var edges []topology.Edge
+	edges := s.way[:0]
 	from := s.query.From
 	for _, st := range stops {
-		s.leg.start(s.igp.From(from), s.query.Model.layer(), false)
+		s.leg.start(s.igp.From(from), s.query.Model.layer(), false, s.quick.guessed, s.limit+1)
 		if st.link == topology.NoEdge {
 			edges = s.leg.appendPath(edges, st.node)
 		} else {
@@ -304,11 +302,12 @@ func (s *states) path() Path {
 		from = st.node
 	}
 	if s.forced {
-		s.leg.start(s.igp.From(from), spf.Forced, false)
+		s.leg.start(s.igp.From(from), spf.Forced, false, nil, 0)
 		edges = s.leg.appendPath(edges, s.query.To)
 	} else {
 		edges = s.last.appendPath(edges, from)
 	}
+	s.way = edges
 	sids, _ := s.minimal(edges, s.query.Model)
 	return s.search.path(edges, sids)
 }

@@ -57,7 +57,7 @@ func (s *states) meet(index int32, at state) {
 		// either end.
 		c := it.Node
 		cost := at.cost + s.tails.cost[c] + 2*sidCost
-		if cost+max(beyond(s.bounds.bound(at.node), s.bounds.bound(c)),
+		if cost+max(beyond(s.bound(at.node), s.bound(c)),
 			beyond(s.quick.ahead[c], s.quick.ahead[at.node])) >= s.limit {
 			continue
 		}
@@ -95,12 +95,13 @@ func (s *states) between(v topology.Node, i int) uint64 {
 		t.rows[i] = s.igp.Passing(root, true)
 	case first:
 		t.rows[i] = s.igp.To(root)
-		t.legs[i].start(t.rows[i], s.query.Model.layer(), true)
+		t.legs[i].start(t.rows[i], s.query.Model.layer(), true, s.quick.ahead,
+			s.limit-s.tails.cost[root])
 	}
 	if s.forced {
 		return s.forcedCost(v, t.rows[i])
 	}
-	return t.legs[i].cost(v)
+	return t.legs[i].cost[v]
 }
 
 // forcedCost is the cost of the forced segment from v to the root of a row; spf.Unreachable if
@@ -124,22 +125,33 @@ func (s *states) findTails() {
 		t.cost, t.link = make([]uint64, s.graph.Nodes()), make([]topology.Edge, s.graph.Nodes())
 	}
 	t.known, t.begun, t.queue, t.sorted = true, 0, t.queue[:0], t.sorted[:0]
+	if !s.forced {
+		for v := range s.last.reached.all {
+			t.cost[v], t.link[v] = s.last.cost[v], topology.NoEdge
+			s.addTail(v)
+		}
+		return
+	}
 	for _, v := range s.quick.order {
-		ahead := s.quick.ahead[v]
 		t.cost[v], t.link[v] = spf.Unreachable, topology.NoEdge
-		if bound := s.bounds.bound(v); bound >= s.limit || ahead+bound+2*sidCost >= s.limit {
+		if bound := s.bound(v); bound >= s.limit || s.quick.ahead[v]+bound+2*sidCost >= s.limit {
 			continue
 		}
 		t.cost[v] = s.lastCost(v)
 		if s.query.Model == ForcedAdjacency {
 			s.crossTail(v)
 		}
-		if s.query.Model == ForcedAdjacency && t.link[v] == topology.NoEdge {
-			continue
+		if s.query.Model != ForcedAdjacency || t.link[v] != topology.NoEdge {
+			s.addTail(v)
 		}
-		if t.cost[v] != spf.Unreachable && ahead+t.cost[v]+3*sidCost < s.limit {
-			t.queue.Push(spf.Item{Cost: ahead + t.cost[v] + 3*sidCost, Node: v})
-		}
+	}
+}
+
+// addTail queues a tail if a path through it can be better than the limit.
+func (s *states) addTail(v topology.Node) {
+	ahead, cost := s.quick.ahead[v], s.tails.cost[v]
+	if cost != spf.Unreachable && ahead+cost+3*sidCost < s.limit {
+		s.tails.queue.Push(spf.Item{Cost: ahead + cost + 3*sidCost, Node: v})
 	}
 }
 
@@ -147,7 +159,7 @@ func (s *states) findTails() {
 func (s *states) crossTail(v topology.Node) {
 	t := &s.tails
 	for _, a := range s.igp.Out(v) {
-		if a.Cost == 0 || s.used.has(a.Edge) || s.lastBound(a.Node) >= t.cost[v] {
+		if a.Cost == 0 || s.used.has(a.Edge) || s.lastCost(a.Node) >= t.cost[v] {
 			continue
 		}
 		if last := s.lastCost(a.Node); last != spf.Unreachable &&

@@ -171,7 +171,7 @@ func (m *mender) finish(edges []topology.Edge) {
 		for kind := range m.layers {
 			m.layers[kind].Store(nil)
 		}
-		m.dag.Store(nil)
+		m.hops.Store(nil)
 	}
 	m.plant()
 }

@@ -24,7 +24,7 @@ type Row struct {
 	table       *Table
 	back, ahead *arcs // the arcs toward the root and away from it
 	layers      [layerKinds]atomic.Pointer[Layer]
-	dag         atomic.Pointer[arcs]
+	hops        atomic.Pointer[[]Hop]
 	held        atomic.Bool   // whether it is more than passing
 	asked       atomic.Uint32 // if not, after which change it was asked for last
 }
@@ -63,32 +63,6 @@ func (r *Row) Back(v topology.Node) []Arc { return r.back.of(v) }
 
 // TightBack tells whether an arc of Back(v) lies on a shortest path.
 func (r *Row) TightBack(v topology.Node, a Arc) bool { return r.tight(a.Node, v, a.Cost) }
-
-// Dag lists, for each node, the arcs toward the root that lie on a shortest path, with their
-// latency for a cost. It is worked out when first asked for: a caller that walks a row in both
-// directions spares looking at all arcs each time.
-func (r *Row) Dag(v topology.Node) []Arc {
-	dag := r.dag.Load()
-	if dag == nil {
-		dag = r.tightArcs()
-		r.dag.Store(dag) // of two that are made at once, both are right
-	}
-	return dag.of(v)
-}
-
-func (r *Row) tightArcs() *arcs {
-	dag := &arcs{first: make([]int32, len(r.Dist)+1), list: make([]Arc, 0, len(r.Dist))}
-	for v := range topology.Node(len(r.Dist)) {
-		for _, a := range r.back.of(v) {
-			if r.tight(a.Node, v, a.Cost) {
-				dag.list = append(dag.list, Arc{Cost: r.table.latency[a.Edge], Node: a.Node,
-					Edge: a.Edge})
-			}
-		}
-		dag.first[v+1] = int32(len(dag.list))
-	}
-	return dag
-}
 
 // work is what one computation needs beside the row.
 type work struct {

@@ -70,6 +70,7 @@ func (x *RunningProtection) task() task {
 func compute(n protection.Network, tasks []task, prove bool) []planned {
 	results := make([]planned, len(tasks))
 	engine, err := segment.New(n.View)
+	n.Engine = engine // of all: they share what begins at this node, and more
 	for i, t := range tasks {
 		results[i] = planned{task: t, err: err, faults: map[string]string{}}
 		if err != nil {

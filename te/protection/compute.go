@@ -16,6 +16,9 @@ import (
 type Network struct {
 	View  topology.View // of the topology, without the links that are down
 	Block srv6.Block    // of the SIDs that the topology does not state itself
+	// Engine is one of View, with what it knows from earlier questions; nil: each computation makes
+	// one of its own.
+	Engine *segment.Engine
 }
 
 // Plan is the paths of a protection.
@@ -108,9 +111,12 @@ type search struct {
 }
 
 func newSearch(n Network, i Intent, q segment.Query, full []topology.Edge) (*search, error) {
-	engine, err := segment.New(n.View)
-	if err != nil {
-		return nil, err
+	engine := n.Engine
+	if engine == nil {
+		var err error
+		if engine, err = segment.New(n.View); err != nil {
+			return nil, err
+		}
 	}
 	q.Avoid = append(slices.Clone(q.Avoid), full...)
 	return &search{Network: n, engine: engine, query: q, intent: i}, nil

@@ -480,7 +480,7 @@ static __always_inline void round_trip_note(struct flowlet_flow *f, __u64 now)
 	m->measured = now;
 	if (!m->round_trip) {
 		m->round_trip = took;
-		m->variation = took / 2;
+		m->variation = took / 4; /* not half: few are timed, and it falls by and by */
 		return;
 	}
 	off = took > m->round_trip ? took - m->round_trip : m->round_trip - took;
@@ -490,8 +490,8 @@ static __always_inline void round_trip_note(struct flowlet_flow *f, __u64 now)
 
 /*
  * When the flow sent what a segment of the other end tells of that acknowledges nothing new; 0: it
- * tells of nothing. A duplicate acknowledgement, RFC 5681 section 2, tells that segments go on
- * arriving. Octets go on coming if acknowledgements of this host arrived a round trip ago.
+ * tells of nothing. A duplicate acknowledgement, RFC 5681 section 2, comes a round trip behind what
+ * arrived. Octets of the other end come if acknowledgements of this host arrived a round trip ago.
  */
 static __always_inline __u64 told_of(const struct flowlet_flow *f, const struct flowlet_packet *p,
 				     bool octets, __u64 now)
@@ -500,12 +500,14 @@ static __always_inline __u64 told_of(const struct flowlet_flow *f, const struct 
 	struct flowlet_measure *m;
 	__u64 ago;
 
-	if (flowlet_under_way(f))
-		return payload_carried(p) ? 0 : now;
 	m = bpf_map_lookup_elem(&flowlet_measures, &number);
-	if (!octets || !m)
+	if (!m)
 		return 0;
 	ago = now - m->round_trip;
+	if (flowlet_under_way(f))
+		return payload_carried(p) ? 0 : ago;
+	if (!octets)
+		return 0;
 	return f->last < ago ? f->last : ago;
 }
 
@@ -544,7 +546,7 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	else if (!flowlet_under_way(f))
 		sent = f->last;
 	if (flowlet_heavy(f))
-		waits = newly && f->timed_at ? f->timed_at : now;
+		waits = f->timed_at ? f->timed_at : f->last < now ? f->last : now;
 	path_heard(f->path, newly - behind, sent, waits, now);
 	return 0;
 }

@@ -312,8 +312,8 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	waits := uint64(0)
 	if f.heavy() {
 		waits = now
-		if newly > 0 && f.TimedAt != 0 {
-			waits = f.TimedAt
+		if waits = f.TimedAt; waits == 0 {
+			waits = min(f.Last, now)
 		}
 	}
 	m.Measures[f.Path].heard(newly-behind, sent, waits, now)
@@ -330,16 +330,21 @@ func (f *FlowletFlow) receives(p *flowletPacket) bool {
 }
 
 // toldOf is when the flow sent what a segment of the other end tells of that acknowledges nothing
-// new: of a duplicate acknowledgement, RFC 5681 section 2, just now; of octets of the other end, to
-// which acknowledgements came a round trip ago; 0: of nothing.
+// new; 0: of nothing. A duplicate acknowledgement, RFC 5681 section 2, comes a round trip behind
+// what arrived; octets of the other end come if acknowledgements arrived a round trip ago.
 func (m *Flowlets) toldOf(f *FlowletFlow, p *flowletPacket, octets bool, now uint64) uint64 {
-	switch measure := m.Measures[f.Path]; {
-	case f.underWay() > 0 && !p.carries():
-		return now
-	case f.underWay() > 0 || !octets || measure == nil:
+	measure := m.Measures[f.Path]
+	if measure == nil {
+		return 0
+	}
+	ago := now - measure.RoundTrip
+	switch waits := f.underWay() > 0; {
+	case waits && !p.carries():
+		return ago
+	case waits || !octets:
 		return 0
 	default:
-		return min(f.Last, now-measure.RoundTrip)
+		return min(f.Last, ago)
 	}
 }
 
@@ -378,10 +383,11 @@ func (m *FlowletMeasure) heard(octets uint32, sent, waits, now uint64) {
 	}
 }
 
-// roundTrip smooths as RFC 6298 does.
+// roundTrip smooths as RFC 6298 does. The first variation is half of what it has: few segments of a
+// path are timed, and it must not wait for long until they have told that it is steady.
 func (m *FlowletMeasure) roundTrip(took, now uint64) {
 	if m.RoundTrip == 0 {
-		m.RoundTrip, m.Variation = took, took/2
+		m.RoundTrip, m.Variation = took, took/4
 	} else {
 		off := max(took, m.RoundTrip) - min(took, m.RoundTrip)
 		m.Variation += off>>2 - m.Variation>>2

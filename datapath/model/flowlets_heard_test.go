@@ -29,6 +29,7 @@ func TestFlowletsHearOtherEnd(t *testing.T) {
 		{"the same octets", time.Millisecond, 25 * time.Millisecond, 100, 100, false, false},
 		{"while it waits", time.Millisecond, 25 * time.Millisecond, 100, 0, true, false},
 		{"out of order", time.Millisecond, 25 * time.Millisecond, 0, 0, true, true},
+		{"out of order, sent before", 0, 15 * time.Millisecond, 0, 0, true, false},
 		{"nothing at all", time.Millisecond, 25 * time.Millisecond, 0, 0, false, false},
 	} {
 		at := func(d time.Duration) uint64 { return uint64(time.Hour + d) }

@@ -109,6 +109,11 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 	if err := o.write(g, c, items); err != nil {
 		return err
 	}
+	for _, r := range items {
+		if r.Deadlock != nil {
+			a.say("warning: %s, seed %d: deadlock, %s", r.Scheme, r.Seed, r.Deadlock)
+		}
+	}
 	return a.show(packetReport{g.Name(), items}.view())
 }
 
@@ -189,7 +194,7 @@ func (r packetReport) view() view {
 		columns: []string{"PATHS", "SEED", "FLOWS", "GOODPUT", "LEAST", "MEAN", "P99", "SHORT MEAN",
 			"SHORT P99", "LONG MEAN", "DROPS"},
 		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES", "REORDERED",
-			"PEAK LOAD", "PACKETS", "HOPS"},
+			"PEAK LOAD", "PACKETS", "HOPS", "PAUSES", "PAUSED", "VICTIMS"},
 	}
 	v := view{value: r}
 	for _, i := range r.Items {
@@ -212,7 +217,8 @@ func (r packetReport) view() view {
 			count(uint64(i.Unfinished)), count(i.Lost), count(i.Retransmissions), count(i.Timeouts),
 			count(i.Reroutes), count(i.Reordered), fmt.Sprintf("%.1f %%", 100*i.PeakLoad),
 			count(i.Packets),
-			count(i.Hops)})
+			count(i.Hops), count(i.Pauses), fmt.Sprintf("%.3f ms", i.PausedMs),
+			fmt.Sprintf("%s of %d flows", count(i.Victims), i.VictimFlows)})
 		v.names = append(v.names, fmt.Sprintf("%s/%d", i.Scheme, i.Seed))
 	}
 	v.tables = tables{t}

@@ -34,6 +34,11 @@ type packetRun struct {
 	PeakLoad        float64 `parquet:"peak_load"`
 	Packets         uint64  `parquet:"packets"`
 	Hops            uint64  `parquet:"hops"`
+	Pauses          uint64  `parquet:"pauses"`
+	PausedMs        float64 `parquet:"paused_ms"`
+	Victims         uint64  `parquet:"victims"`
+	VictimFlows     int     `parquet:"victim_flows"`
+	DeadlockMs      float64 `parquet:"deadlock_ms"` // 0: none
 }
 
 // packetFlow is a flow that ended; a trace can be read from those of one run.
@@ -60,6 +65,10 @@ type packetLink struct {
 	Bytes       uint64  `parquet:"bytes"`
 	Drops       uint64  `parquet:"drops"`
 	Marks       uint64  `parquet:"marks"`
+	Pauses      uint64  `parquet:"pauses"`
+	PausedMs    float64 `parquet:"paused_ms"`
+	Victims     uint64  `parquet:"victims"`
+	PeakBuffer  int64   `parquet:"peak_buffer"` // bytes behind the link, of lossless queues
 }
 
 // packetHost is what an endless flow of a host got, as a part of its link.
@@ -76,7 +85,10 @@ func packetRuns(items []*scenario.Result) []packetRun {
 		rows[i] = packetRun{r.Scheme, r.Seed, r.Flows, r.Unfinished, r.Goodput, r.LeastGoodput,
 			r.Fairness, r.MeanMs, r.P50Ms, r.P99Ms, r.ShortMs, r.ShortP99Ms, r.LongMs, r.Drops,
 			r.Lost, r.Retransmissions, r.Timeouts, r.Reroutes, r.Reordered, r.PeakLoad, r.Packets,
-			r.Hops}
+			r.Hops, r.Pauses, r.PausedMs, r.Victims, r.VictimFlows, 0}
+		if r.Deadlock != nil {
+			rows[i].DeadlockMs = r.Deadlock.Ms
+		}
 	}
 	return rows
 }
@@ -107,7 +119,8 @@ func (p packetFiles) links() (rows []packetLink) {
 			e := topology.Edge(i)
 			rows = append(rows, packetLink{r.Scheme, r.Seed,
 				p.topology.Node(p.topology.From(e)).Name, p.topology.Node(p.topology.To(e)).Name,
-				l.Utilization, l.Bytes, l.Drops, l.Marks})
+				l.Utilization, l.Bytes, l.Drops, l.Marks, l.Pauses, l.Paused.Seconds() * 1000,
+				l.Victims, l.Peak})
 		}
 	}
 	return rows

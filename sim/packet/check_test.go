@@ -27,6 +27,7 @@ func checked(t *testing.T, s *Simulation) {
 			t.Fatalf("at %d ps: %+v lie in queues and on links, but %+v are counted", s.now,
 				packets, in)
 		}
+		checkBuffers(t, s)
 		for i := range s.subflows {
 			checkSubflow(t, s, &s.subflows[i])
 		}
@@ -61,13 +62,12 @@ func countPackets(s *Simulation) (found Count) {
 		}
 	}
 	for i := range s.links {
-		q := s.links[i].queue
-		for at, c := q.first, q.head; q.count > 0; q.count-- {
-			if at == chunkSize {
-				at, c = 0, s.chunks.next[c]
-			}
-			found.add(s.packets.slab[s.chunks.slab[c][at].id].size)
-			at++
+		s.chunks.each(s.links[i].queue, func(q queued) { found.add(s.packets.slab[q.id].size) })
+	}
+	if s.lossless != nil {
+		for i := range s.lossless.ports {
+			s.chunks.each(s.lossless.ports[i].waiting,
+				func(q queued) { found.add(s.packets.slab[q.id].size) })
 		}
 	}
 	for i := range s.paths.weaves { // held back by ConWeave
@@ -76,6 +76,41 @@ func countPackets(s *Simulation) (found Count) {
 		}
 	}
 	return found
+}
+
+// checkBuffers compares the bytes that are counted behind each link with the packets that came by
+// it and wait or are being sent.
+func checkBuffers(t *testing.T, s *Simulation) {
+	t.Helper()
+	if s.lossless == nil {
+		return
+	}
+	ports := s.lossless.ports
+	held, backlog := make([]int64, len(ports)), make([]int64, len(ports))
+	for i := range ports {
+		if ports[i].from != none {
+			held[ports[i].from] += int64(ports[i].size)
+		}
+		s.chunks.each(ports[i].waiting, func(q queued) {
+			e := &s.packets.slab[q.id]
+			backlog[i] += int64(e.size)
+			if e.flags&hopped == 0 {
+				return
+			}
+			from := s.lossless.came[q.id]
+			if s.links[from].to != Node(s.network.Graph.From(edgeOf(int32(i)))) {
+				t.Fatalf("a packet that came by link %d waits for link %d", from, i)
+			}
+			held[from] += int64(e.size)
+		})
+	}
+	for i := range ports {
+		if p := &ports[i]; p.held != held[i] || p.backlog != backlog[i] || p.held > p.room {
+			t.Fatalf("at %d ps: %d bytes behind link %d and %d before it are counted, which are "+
+				"%d and %d; there is room for %d", s.now, p.held, i, p.backlog, held[i],
+				backlog[i], p.room)
+		}
+	}
 }
 
 func checkSubflow(t *testing.T, s *Simulation, f *subflow) {

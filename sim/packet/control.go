@@ -155,7 +155,7 @@ func (s *Simulation) collect(e *packet, w way, link int32, wait Time) {
 	}
 	if x := &k.samples[e.via]; x.count < sampleHops {
 		x.queues[x.count] = reroute.Queue{Edge: edgeOf(link),
-			Occupancy: min(float64(wait)/float64(l.limit), 1)}
+			Occupancy: min(float64(wait)/float64(s.network.links[link].limit), 1)}
 		x.count++
 	}
 }

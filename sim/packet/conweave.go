@@ -270,7 +270,7 @@ func (s *Simulation) prepareWeave() {
 		k := &s.links[l]
 		if k.relay && s.network.relay[s.network.Graph.From(edgeOf(int32(l)))] {
 			delay = max(delay, k.delay)
-			queue = max(queue, min(k.mark, k.limit/2))
+			queue = max(queue, min(k.mark, s.network.links[l].limit/2))
 		}
 	}
 	const hops = 4

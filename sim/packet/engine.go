@@ -27,6 +27,8 @@ const (
 	resume                                    // of ConWeave: flow is the number of the direction
 	reported                                  // of Controlled: flow is the number of the notice
 	overtaken                                 // timer of a subflow
+	sent                                      // of lossless queues: link has sent a packet
+	pausing                                   // a pause frame reaches the sender of link
 )
 
 // event is something that happens at a time: a timer, or the arrival of the packet that a link
@@ -169,7 +171,7 @@ func (s *Simulation) transmit(id int32, w way, number int32) {
 	work := wait + takes
 	if work > l.least {
 		if work > l.limit || wait > l.patient || l.down || work > l.random && s.unlucky() {
-			s.drop(id, number)
+			s.refuse(id, w, number)
 			return
 		}
 		if work > l.mark {
@@ -201,6 +203,16 @@ func (s *Simulation) mark(id int32, l *link) {
 
 // unlucky is true of a tenth of the packets.
 func (s *Simulation) unlucky() bool { return s.random.Uint64()%10 == 0 }
+
+// refuse ends a packet for which a queue has no room. Lossless queues have none here, and take the
+// packet by themselves: so others pay nothing for them.
+func (s *Simulation) refuse(id int32, w way, number int32) {
+	if s.lossless != nil {
+		s.admit(id, w, number)
+		return
+	}
+	s.drop(id, number)
+}
 
 // drop ends a packet that a link does not take.
 func (s *Simulation) drop(id, number int32) {
@@ -255,6 +267,12 @@ func (s *Simulation) timer(id int32, e *event) {
 		s.reconverge()
 	case resume:
 		s.weaveTimer(id)
+	case sent:
+		s.served(e.link)
+	case pausing:
+		link, flow := e.link, e.flow
+		s.calendar.release(id)
+		s.pause(link, flow>>1, flow&1 != 0)
 	case reported:
 		number := e.flow
 		s.calendar.release(id)

@@ -48,7 +48,7 @@ func (s *Simulation) hermesView(c *connection, table int32) *hermesView {
 		for _, path := range fabric {
 			for _, l := range path {
 				k := &s.links[l]
-				v.hop = min(v.hop, k.mark, k.limit/2)
+				v.hop = min(v.hop, k.mark, s.network.links[l].limit/2)
 			}
 		}
 		s.paths.hermes[key] = v
@@ -75,7 +75,7 @@ func (s *Simulation) hermesProbes() {
 			wait, mark, up := Time(0), 0.0, true
 			for _, l := range p.fabric[i] {
 				k := &s.links[l]
-				queue := max(k.free-s.now, 0)
+				queue := s.work(l)
 				wait += queue
 				up = up && !k.down
 				if queue > k.mark {

@@ -54,11 +54,12 @@ type Network struct {
 	Graph *topology.Graph
 	Hosts []Node // that send and receive
 
-	links []link
-	out   [][]int32 // links that leave a node
-	host  []int32   // index in Hosts of a node; none
-	relay []bool    // whether a node forwards
-	entry []Node    // of a host: the node that stands for it in routing tables
+	links    []link
+	out      [][]int32 // links that leave a node
+	host     []int32   // index in Hosts of a node; none
+	relay    []bool    // whether a node forwards
+	lossless *Lossless
+	entry    []Node // of a host: the node that stands for it in routing tables
 }
 
 // NetworkConfig says how a topology becomes a network.
@@ -68,6 +69,9 @@ type NetworkConfig struct {
 	Queue Queue
 	// HostQueue is that of the links that leave hosts; nil: as Queue.
 	HostQueue *Queue
+	// Lossless lets nodes that forward pause their senders; of Queue, Mark counts then, and Bytes
+	// for those that choose paths by how full queues are. nil: full queues drop.
+	Lossless *Lossless
 	// Host tells the nodes that send and receive; nil: nodes with one neighbour, or all if there
 	// are none.
 	Host func(topology.NodeSpec) bool
@@ -81,7 +85,7 @@ type NetworkConfig struct {
 func NewNetwork(g *topology.Graph, c NetworkConfig) (*Network, error) {
 	n := &Network{Graph: g, links: make([]link, g.Edges()), out: make([][]int32, g.Nodes()),
 		host: make([]int32, g.Nodes()), relay: make([]bool, g.Nodes()),
-		entry: make([]Node, g.Nodes())}
+		entry: make([]Node, g.Nodes()), lossless: c.Lossless}
 	n.chooseHosts(c)
 	for e := range topology.Edge(g.Edges()) {
 		l, err := n.linkOf(e, c)
@@ -101,6 +105,9 @@ func NewNetwork(g *topology.Graph, c NetworkConfig) (*Network, error) {
 	if len(n.Hosts) < 2 {
 		return nil, fmt.Errorf("network %s has %d hosts; traffic needs at least 2", g.Name(),
 			len(n.Hosts))
+	}
+	if err := n.checkLossless(); err != nil {
+		return nil, err
 	}
 	return n, nil
 }

@@ -8,6 +8,7 @@ const (
 	retransmit                    // carries a segment that was sent before
 	immediate                     // of an acknowledgement: not delayed
 	switchPicks                   // each switch chooses the next hop
+	hopped                        // left the host that sent it, of lossless queues
 )
 
 // packet is a packet under way: 32 bytes, half of a cache line. The links that it is on know when

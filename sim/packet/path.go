@@ -411,7 +411,7 @@ func (s *Simulation) sendForward(id int32, e *packet, f *subflow) {
 	}
 	s.launch(id, e, route)
 	// A pause begins when the host's link has sent all.
-	f.path.last = max(s.now, s.links[s.routes[route]].free)
+	f.path.last = s.now + s.work(s.routes[route])
 }
 
 // sendBackward sends a packet from the destination of a subflow.

@@ -117,6 +117,17 @@ func (k *chunks) push(q *fifo, x queued) {
 	q.count++
 }
 
+// each calls a function for all packets of a queue, in their order.
+func (k *chunks) each(q fifo, do func(queued)) {
+	for at, c := q.first, q.head; q.count > 0; q.count-- {
+		if at == chunkSize {
+			at, c = 0, k.next[c]
+		}
+		do(k.slab[c][at])
+		at++
+	}
+}
+
 // extend gives a queue that is empty, or whose last chunk is full, another one.
 func (k *chunks) extend(q *fifo) {
 	c := k.take()

@@ -121,6 +121,7 @@ type Simulation struct {
 	stopped     bool
 	done        func(Completed)
 	observe     func(int32) // tests: after each event
+	lossless    *lossless
 }
 
 // New prepares a run.
@@ -147,6 +148,7 @@ func New(c Config) (*Simulation, error) {
 	for i := range s.links {
 		s.links[i].arrival = s.arrivals(int32(i))
 	}
+	s.prepareLossless()
 	if err := s.preparePaths(c.Paths, c.Seed); err != nil {
 		return nil, err
 	}
@@ -161,8 +163,7 @@ func (s *Simulation) Link(number int) LinkStats { return s.links[number].stats }
 
 // Waiting is how many bytes of those given to a link have not been sent.
 func (s *Simulation) Waiting(number int) float64 {
-	l := &s.links[number]
-	return max(l.free-s.now, 0).Seconds() * l.rate()
+	return s.work(int32(number)).Seconds() * s.links[number].rate()
 }
 
 // Run plays all that happens before a time.
@@ -345,6 +346,10 @@ func (s *Simulation) apply(c Change) {
 		l.least = -1
 	} else {
 		l.free, l.least = s.now, s.network.links[c.Link].least
+	}
+	if s.lossless != nil {
+		l.least = -1
+		s.altered(int32(c.Link))
 	}
 	s.reconvergeLater()
 }

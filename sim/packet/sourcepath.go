@@ -38,7 +38,7 @@ func (s *Simulation) rerouteAll() {
 		for _, path := range t.fabric {
 			work := Time(0)
 			for _, l := range path {
-				work += max(s.links[l].free-s.now, 0)
+				work += s.work(l)
 			}
 			load = append(load, work)
 		}

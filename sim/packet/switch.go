@@ -135,7 +135,7 @@ func (s *Simulation) drill(e *packet, v Node, candidates []int32) int32 {
 	best, shortest := none, never
 	consider := func(l int32) {
 		k := &s.links[l]
-		if queue := max(k.free-s.now, 0); !k.down && queue < shortest {
+		if queue := s.work(l); !k.down && queue < shortest {
 			best, shortest = l, queue
 		}
 	}

@@ -18,6 +18,9 @@ func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
 		Queue: packet.Queue{Bytes: c.Queue.Packets * fullPacket,
 			Mark: c.Queue.Mark * fullPacket, Random: c.Queue.Random * fullPacket},
 		HostQueue: &packet.Queue{Bytes: c.Queue.Host * fullPacket, Mark: c.Queue.Mark * fullPacket}}
+	if l := c.Queue.Lossless; l != nil {
+		config.Lossless, config.Queue.Bytes = l.settings(), l.XOFF*fullPacket
+	}
 	if c.Topology.Kind == "bcube" {
 		config.Host = func(s topology.NodeSpec) bool {
 			return len(s.Name) > 6 &&

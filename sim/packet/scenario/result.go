@@ -39,6 +39,14 @@ type Result struct {
 	Hops            uint64  `json:"hops"`
 	PeakLoad        float64 `json:"peakLoad"` // of the busiest link
 
+	// Of lossless queues: pauses of links, how long they lasted together, packets that they delayed
+	// although the next link had no queue, and flows with such packets.
+	Pauses      uint64    `json:"pauses,omitempty"`
+	PausedMs    float64   `json:"pausedMs,omitempty"`
+	Victims     uint64    `json:"victims,omitempty"`
+	VictimFlows int       `json:"victimFlows,omitempty"`
+	Deadlock    *Deadlock `json:"deadlock,omitempty"`
+
 	Times    []float64          `json:"-"` // completion times in ms, ascending
 	Moves    []int              `json:"-"` // flows that ended, by how often they were rerouted
 	Ended    []packet.Completed `json:"-"` // in the order of their ends
@@ -61,6 +69,7 @@ type LinkUse struct {
 	Bytes       uint64
 	Drops       uint64
 	Marks       uint64 // by ECN
+	packet.PauseStats
 }
 
 const (
@@ -143,12 +152,15 @@ func (m *measure) sum(s *packet.Simulation, n *packet.Network, handles []int, en
 	t := s.Totals()
 	r.Drops, r.Lost, r.Packets, r.Hops = t.Dropped.Packets, t.Lost.Packets, t.Sent.Packets, t.Hops
 	r.Retransmissions, r.Timeouts, r.Reroutes = t.Retransmissions, t.Timeouts, t.Reroutes
-	r.Reordered = t.Reordered
+	r.Reordered, r.VictimFlows = t.Reordered, s.VictimFlows()
 	for l := range n.Graph.Edges() {
 		given := s.Link(l)
 		sent := float64(given.Bytes) - s.Waiting(l)
 		use := LinkUse{Utilization: sent / (n.Rate(l) * end.Seconds()), Bytes: uint64(sent),
-			Drops: given.Drops, Marks: given.Marks}
+			Drops: given.Drops, Marks: given.Marks, PauseStats: s.Pauses(l)}
+		r.Pauses += use.Pauses
+		r.PausedMs += use.Paused.Seconds() * 1000
+		r.Victims += use.Victims
 		r.PeakLoad = max(r.PeakLoad, use.Utilization)
 		r.Links = append(r.Links, use)
 	}

@@ -70,7 +70,9 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 	end := duration(c.Duration.Nanoseconds())
 	const steps = 200
 	for i := range packet.Time(steps) {
-		s.Run(end / steps * (i + 1))
+		now := end / steps * (i + 1)
+		s.Run(now)
+		m.result.watch(s, g, now)
 		if err := progress(float64(i+1) / steps); err != nil {
 			return nil, err
 		}

@@ -62,6 +62,8 @@ type Queue struct {
 	Mark    int `yaml:"mark"`
 	Random  int `yaml:"random"` // the last of them, where a tenth is dropped at random
 	Host    int `yaml:"host"`   // of links that leave hosts; 0: without end
+
+	Lossless *Lossless `yaml:"lossless"` // switches pause their senders, and Packets does not count
 }
 
 // Transport says how hosts send.
@@ -201,12 +203,14 @@ func Parse(text []byte, read func(file string) ([]byte, error)) (*Scenario, erro
 	if c.Mode == "" {
 		c.Mode = "packet"
 	}
-	if c.Queue.Packets == 0 {
+	packets := c.Queue.Packets
+	if packets == 0 {
 		c.Queue.Packets = 100
 	}
 	_, controlErr := named("transport.control", controls, c.Transport.Control)
 	_, schemeErr := named("paths.scheme", schemes, c.Paths.Scheme)
-	for _, err := range []error{controlErr, schemeErr, c.Traffic.load(read)} {
+	for _, err := range []error{controlErr, schemeErr, c.Traffic.load(read),
+		c.checkLossless(packets)} {
 		if err != nil {
 			return nil, err
 		}

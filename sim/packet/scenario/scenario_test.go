@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -37,6 +38,33 @@ func run(t *testing.T, text, scheme string, seed uint64) *Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// ring makes switches in a ring, with a host at each.
+func ring(t *testing.T, around int) *topology.Graph {
+	t.Helper()
+	b := topology.NewBuilder("ring", 1000)
+	for _, kind := range []string{"ring", "host"} {
+		for i := range around {
+			if _, err := b.AddNode(topology.NodeSpec{Name: fmt.Sprint(kind, i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	join := func(u, v topology.Node) {
+		if _, err := b.AddEdge(topology.EdgeSpec{From: u, To: v, Weight: 1,
+			CapacityKbps: 1e6}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range topology.Node(around) {
+		next, host := (i+1)%topology.Node(around), topology.Node(around)+i
+		join(i, next)
+		join(next, i)
+		join(host, i)
+		join(i, host)
+	}
+	return b.Build()
 }
 
 // Every scheme sees the same flows, and nearly all of them end; the same seed gives the same

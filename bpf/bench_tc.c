@@ -2,11 +2,12 @@
 /*
  * The bench's driver for programs of TC. Like bench.c it writes the frame anew and tail-calls the
  * program under test: vrf_ask, to which the packet looks as if stray_lead had sent it, and those of
- * in-band telemetry. Only the bench loads this object.
+ * in-band telemetry. Only tests load this object.
  */
 #define FOR_TC
 
 #include "include/bench_driver.h"
+#include "include/meter.h"
 
 #include <linux/pkt_cls.h>
 
@@ -49,6 +50,24 @@ SEC("tc")
 int clock(struct __sk_buff *skb)
 {
 	return bpf_ktime_get_tai_ns() ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+}
+
+struct meter_question {
+	struct meter meter;
+	__u64 octets;
+	__u64 now;
+	__u64 constant;
+};
+
+/* Reads a meter, for the comparison with Go. */
+SEC("syscall")
+int meter_ask(struct meter_question *q)
+{
+	struct meter m = q->meter;
+
+	meter_read(&m, q->octets, q->now, q->constant);
+	q->meter = m;
+	return 0;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -16,12 +16,13 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	benchTCMapTarget   = "target"
-	benchTCProgBare    = "bare"
-	benchTCProgClock   = "clock"
-	benchTCProgDrive   = "drive"
-	benchTCProgNothing = "nothing"
-	benchTCVarDriver   = "driver"
+	benchTCMapTarget    = "target"
+	benchTCProgBare     = "bare"
+	benchTCProgClock    = "clock"
+	benchTCProgDrive    = "drive"
+	benchTCProgMeterAsk = "meter_ask"
+	benchTCProgNothing  = "nothing"
+	benchTCVarDriver    = "driver"
 )
 
 // loadBenchTC returns the embedded CollectionSpec for benchTC.
@@ -66,10 +67,11 @@ type benchTCSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type benchTCProgramSpecs struct {
-	Bare    *ebpf.ProgramSpec `ebpf:"bare"`
-	Clock   *ebpf.ProgramSpec `ebpf:"clock"`
-	Drive   *ebpf.ProgramSpec `ebpf:"drive"`
-	Nothing *ebpf.ProgramSpec `ebpf:"nothing"`
+	Bare     *ebpf.ProgramSpec `ebpf:"bare"`
+	Clock    *ebpf.ProgramSpec `ebpf:"clock"`
+	Drive    *ebpf.ProgramSpec `ebpf:"drive"`
+	MeterAsk *ebpf.ProgramSpec `ebpf:"meter_ask"`
+	Nothing  *ebpf.ProgramSpec `ebpf:"nothing"`
 }
 
 // benchTCMapSpecs contains maps before they are loaded into the kernel.
@@ -126,10 +128,11 @@ type benchTCVariables struct {
 //
 // It can be passed to loadBenchTCObjects or ebpf.CollectionSpec.LoadAndAssign.
 type benchTCPrograms struct {
-	Bare    *ebpf.Program `ebpf:"bare"`
-	Clock   *ebpf.Program `ebpf:"clock"`
-	Drive   *ebpf.Program `ebpf:"drive"`
-	Nothing *ebpf.Program `ebpf:"nothing"`
+	Bare     *ebpf.Program `ebpf:"bare"`
+	Clock    *ebpf.Program `ebpf:"clock"`
+	Drive    *ebpf.Program `ebpf:"drive"`
+	MeterAsk *ebpf.Program `ebpf:"meter_ask"`
+	Nothing  *ebpf.Program `ebpf:"nothing"`
 }
 
 func (p *benchTCPrograms) Close() error {
@@ -137,6 +140,7 @@ func (p *benchTCPrograms) Close() error {
 		p.Bare,
 		p.Clock,
 		p.Drive,
+		p.MeterAsk,
 		p.Nothing,
 	)
 }

@@ -797,6 +797,12 @@ type telemetryPrefix struct {
 	Address [16]uint8
 }
 
+// telemetryRate is struct telemetry_rate. Of an interface, known to user space.
+type telemetryRate struct {
+	Rate     uint64 // octets per 2^METER_UNIT ns
+	Constant uint64 // of the meter, ns
+}
+
 // telemetrySettings is struct telemetry_settings
 type telemetrySettings struct {
 	Node           uint32

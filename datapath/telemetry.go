@@ -172,6 +172,7 @@ type Telemetry struct {
 	*collection
 	config   TelemetryConfig
 	programs map[string]*ebpf.Program
+	rates    map[uint32]int // kbit/s of interfaces, that the programs know
 }
 
 var _ = objectsOf("telemetry", loadTelemetry)
@@ -186,7 +187,7 @@ func OpenTelemetry(dir string, config TelemetryConfig) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{collection: c, config: config}
+	t := &Telemetry{collection: c, config: config, rates: map[uint32]int{}}
 	if err := t.open(); err != nil {
 		t.close()
 		return nil, err

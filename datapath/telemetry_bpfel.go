@@ -22,8 +22,10 @@ const (
 	telemetryMapTelemetryChoices     = "telemetry_choices"
 	telemetryMapTelemetryEvents      = "telemetry_events"
 	telemetryMapTelemetryFlows       = "telemetry_flows"
+	telemetryMapTelemetryMeters      = "telemetry_meters"
 	telemetryMapTelemetryOutcomes    = "telemetry_outcomes"
 	telemetryMapTelemetryPrefixes    = "telemetry_prefixes"
+	telemetryMapTelemetryRates       = "telemetry_rates"
 	telemetryMapTelemetryReasons     = "telemetry_reasons"
 	telemetryMapTelemetryUtilization = "telemetry_utilization"
 	telemetryMapTelemetryWatches     = "telemetry_watches"
@@ -92,8 +94,10 @@ type telemetryMapSpecs struct {
 	TelemetryChoices     *ebpf.MapSpec `ebpf:"telemetry_choices"`
 	TelemetryEvents      *ebpf.MapSpec `ebpf:"telemetry_events"`
 	TelemetryFlows       *ebpf.MapSpec `ebpf:"telemetry_flows"`
+	TelemetryMeters      *ebpf.MapSpec `ebpf:"telemetry_meters"`
 	TelemetryOutcomes    *ebpf.MapSpec `ebpf:"telemetry_outcomes"`
 	TelemetryPrefixes    *ebpf.MapSpec `ebpf:"telemetry_prefixes"`
+	TelemetryRates       *ebpf.MapSpec `ebpf:"telemetry_rates"`
 	TelemetryReasons     *ebpf.MapSpec `ebpf:"telemetry_reasons"`
 	TelemetryUtilization *ebpf.MapSpec `ebpf:"telemetry_utilization"`
 	TelemetryWatches     *ebpf.MapSpec `ebpf:"telemetry_watches"`
@@ -134,8 +138,10 @@ type telemetryMaps struct {
 	TelemetryChoices     *ebpf.Map `ebpf:"telemetry_choices"`
 	TelemetryEvents      *ebpf.Map `ebpf:"telemetry_events"`
 	TelemetryFlows       *ebpf.Map `ebpf:"telemetry_flows"`
+	TelemetryMeters      *ebpf.Map `ebpf:"telemetry_meters"`
 	TelemetryOutcomes    *ebpf.Map `ebpf:"telemetry_outcomes"`
 	TelemetryPrefixes    *ebpf.Map `ebpf:"telemetry_prefixes"`
+	TelemetryRates       *ebpf.Map `ebpf:"telemetry_rates"`
 	TelemetryReasons     *ebpf.Map `ebpf:"telemetry_reasons"`
 	TelemetryUtilization *ebpf.Map `ebpf:"telemetry_utilization"`
 	TelemetryWatches     *ebpf.Map `ebpf:"telemetry_watches"`
@@ -149,8 +155,10 @@ func (m *telemetryMaps) Close() error {
 		m.TelemetryChoices,
 		m.TelemetryEvents,
 		m.TelemetryFlows,
+		m.TelemetryMeters,
 		m.TelemetryOutcomes,
 		m.TelemetryPrefixes,
+		m.TelemetryRates,
 		m.TelemetryReasons,
 		m.TelemetryUtilization,
 		m.TelemetryWatches,

@@ -11,6 +11,7 @@ import (
 
 	"sextant/datapath/model"
 	"sextant/packet/flow"
+	"sextant/te/srpolicy"
 )
 
 // SetWatch says what the sink reports, from now on. Without reasons it reports nothing, and
@@ -23,7 +24,7 @@ func (t *Telemetry) SetWatch(w model.TelemetryWatch) error {
 }
 
 // SetUtilization says how much of the rate of interfaces is used, in parts per million by their
-// index. Of others it is not known.
+// index: of those whose qdisc does not count what it sends. Of others it is not known.
 func (t *Telemetry) SetUtilization(ppm map[uint32]uint32) error {
 	var index, used uint32
 	known := t.maps["telemetry_utilization"].Iterate()
@@ -41,6 +42,39 @@ func (t *Telemetry) SetUtilization(ppm map[uint32]uint32) error {
 		err = errors.Join(err, t.maps["telemetry_utilization"].Put(index, used))
 	}
 	return err
+}
+
+// meterOctets are what a link sends in the time over which its utilization is an average: 160 us at
+// 10 Gb/s, as CONGA has it.
+const meterOctets = 200_000
+
+// SetRates says how fast interfaces can send, in kbit/s by their index: the programs meter what
+// they send. An error keeps what is in force, and the next call tries again.
+func (t *Telemetry) SetRates(kbps map[uint32]int) error {
+	var err error
+	for index := range t.rates {
+		if kbps[index] == 0 {
+			err = errors.Join(err, t.maps["telemetry_rates"].Delete(index))
+			delete(t.rates, index)
+		}
+	}
+	for index, rate := range kbps {
+		if rate == 0 || t.rates[index] == rate {
+			continue
+		}
+		put := t.maps["telemetry_rates"].Put(index, rateOf(rate))
+		if err = errors.Join(err, put); put == nil {
+			t.rates[index] = rate
+		}
+	}
+	return err
+}
+
+// rateOf is of a link that sends so many kbit/s.
+func rateOf(kbps int) telemetryRate {
+	perSecond := float64(kbps) * 1000 / 8
+	return telemetryRate{Rate: uint64(perSecond * (1 << srpolicy.MeterUnit) / 1e9),
+		Constant: uint64(meterOctets * 1e9 / perSecond)}
 }
 
 // Reasons counts the reports by each of their reasons.

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
@@ -25,6 +26,18 @@ func ReadLinkUse(iface string) (LinkUse, error) {
 	}
 	return use, nil
 }
+
+// CountsSent says whether programs find the octets that an interface has sent at its root qdisc.
+// Counters per CPU and queues per hardware queue are summed up only when asked, and noqueue counts
+// nothing; no kind is trusted that is not known here.
+func CountsSent(iface string) bool {
+	device, err := netlink.LinkByName(iface)
+	return err == nil && slices.Contains(countingQdiscs, rootQdisc(device))
+}
+
+// countingQdiscs are kinds of which one counter is kept for all that leaves.
+var countingQdiscs = []string{"bfifo", "cake", "codel", "drr", "ets", "etf", "fq", "fq_codel",
+	"fq_pie", "hfsc", "htb", "netem", "pfifo", "pie", "prio", "qfq", "red", "sfb", "sfq", "tbf"}
 
 // linkRate is what the driver says to ETHTOOL_GSET (linux/ethtool.h), in kbit/s; 0: nothing.
 func linkRate(iface string) int {

@@ -149,6 +149,7 @@ func (r *Role) Load(dir string, running *Role) error {
 
 // Fill sets what may change while packets flow: classes, what is reported, and where it goes.
 func (r *Role) Fill(*Role) error {
+	r.room.lookAgain()
 	if err := r.Program.SetClasses(r.Classes); err != nil {
 		return err
 	}

@@ -1,21 +1,28 @@
 package telemetry
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/linux"
 )
 
 const (
 	// clockInterval is between looks at how far apart the machine's clocks are.
 	clockInterval = 10 * time.Second
-	// useInterval is the time over which the utilization of a link is taken.
+	// useInterval is the time over which the utilization of a link is taken that the programs do
+	// not meter.
 	useInterval = 100 * time.Millisecond
-	perMillion  = 1e6
+	// linkInterval is between looks at a link that they meter, and at what the queues of links are:
+	// its rate and its queue may become others.
+	linkInterval = 5 * time.Second
+	perMillion   = 1e6
 )
 
 // A link is behind an interface by which packets with telemetry leave.
@@ -46,7 +53,19 @@ func linksOf(t *config.Telemetry) (list []link) {
 // use is what an interface had sent at a time.
 type use struct {
 	linux.LinkUse
-	at time.Duration
+	at      time.Duration
+	metered bool          // by the programs
+	queueAt time.Duration // when that is looked at again
+	ppm     uint32        // since the look before
+	known   bool          // ppm
+}
+
+// next is when the interface is looked at again.
+func (u use) next() time.Duration {
+	if u.metered {
+		return u.queueAt
+	}
+	return u.at + useInterval
 }
 
 // utilization is the share of the rate that was used between two looks, in parts per million. It is
@@ -85,30 +104,74 @@ func (r *Room) Act() {
 		}
 	}
 	if now >= r.usesAt {
-		r.usesAt = now + useInterval
-		if err := r.Runs.Program.SetUtilization(r.lookAtLinks()); err != nil {
+		r.lookAtLinks()
+		if err := errors.Join(r.Runs.Program.SetRates(r.rates()),
+			r.Runs.Program.SetUtilization(r.used())); err != nil {
 			r.Log.Warn("the utilization of links may be wrong; tried again", "error", err,
-				"after", useInterval)
+				"after", r.usesAt-now)
 		}
 	}
 }
 
-// lookAtLinks returns the utilization of links by the index of their interfaces. An interface that
-// is not there has none.
-func (r *Room) lookAtLinks() map[uint32]uint32 {
-	ppm, uses := map[uint32]uint32{}, map[string]use{}
+// lookAgain makes the next act look at all links: their rates or the programs may be others.
+func (r *Room) lookAgain() {
+	r.usesAt = 0
+	for name, u := range r.uses {
+		u.queueAt = 0
+		r.uses[name] = u
+	}
+}
+
+// lookAtLinks looks at the links that are due. An interface that is not there is looked for as
+// often as one that is not metered.
+func (r *Room) lookAtLinks() {
+	uses := map[string]use{}
+	r.usesAt = r.Now() + linkInterval
 	for _, l := range r.Runs.links {
-		now, err := r.lookAt(l.name)
-		if err != nil {
+		before, known := r.uses[l.name]
+		if known && r.Now() < before.next() {
+			uses[l.name] = before
+			r.usesAt = min(r.usesAt, before.next())
 			continue
 		}
-		uses[l.name] = now
-		before, known := r.uses[l.name]
-		if used, ok := utilization(before, now, l.rateKbps); known && ok {
-			ppm[uint32(now.Index)] = used
+		now, err := r.lookAt(l.name)
+		if err != nil {
+			r.usesAt = min(r.usesAt, r.Now()+useInterval)
+			continue
 		}
+		now.metered, now.queueAt = before.metered, before.queueAt
+		if now.at >= now.queueAt || now.Index != before.Index {
+			now.metered = datapath.KnowsQueues() && linux.CountsSent(l.name)
+			now.queueAt = now.at + linkInterval
+		}
+		if known {
+			now.ppm, now.known = utilization(before, now, l.rateKbps)
+		}
+		uses[l.name] = now
+		r.usesAt = min(r.usesAt, now.next())
 	}
 	r.uses = uses
+}
+
+// rates are those of links, in kbit/s by the index of their interfaces.
+func (r *Room) rates() map[uint32]int {
+	kbps := map[uint32]int{}
+	for _, l := range r.Runs.links {
+		if u, there := r.uses[l.name]; there {
+			kbps[uint32(u.Index)] = cmp.Or(l.rateKbps, u.RateKbps)
+		}
+	}
+	return kbps
+}
+
+// used is the utilization of links by the index of their interfaces, as far as it is known.
+func (r *Room) used() map[uint32]uint32 {
+	ppm := map[uint32]uint32{}
+	for _, u := range r.uses {
+		if u.known {
+			ppm[uint32(u.Index)] = u.ppm
+		}
+	}
 	return ppm
 }
 

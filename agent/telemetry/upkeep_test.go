@@ -10,7 +10,8 @@ import (
 // TestUtilization wants the share of the rate between two looks, and none where one is not known.
 func TestUtilization(t *testing.T) {
 	look := func(index int, octets uint64, kbps int, at time.Duration) use {
-		return use{linux.LinkUse{Index: index, SentOctets: octets, RateKbps: kbps}, at}
+		return use{LinkUse: linux.LinkUse{Index: index, SentOctets: octets, RateKbps: kbps},
+			at: at}
 	}
 	for _, one := range []struct {
 		name        string
@@ -37,5 +38,22 @@ func TestUtilization(t *testing.T) {
 		if got != one.want || known != one.known {
 			t.Errorf("%s: %d, %v; want %d, %v", one.name, got, known, one.want, one.known)
 		}
+	}
+}
+
+// TestLookingAtLinks wants rare looks at what the programs meter, and frequent ones at all else.
+func TestLookingAtLinks(t *testing.T) {
+	metered := use{at: time.Second, metered: true, queueAt: 4 * time.Second}
+	if next := metered.next(); next != metered.queueAt {
+		t.Errorf("metered: next look at %v", next)
+	}
+	measured := use{at: time.Second, queueAt: 4 * time.Second}
+	if next := measured.next(); next != time.Second+useInterval {
+		t.Errorf("measured: next look at %v", next)
+	}
+	r := &Room{usesAt: time.Hour, uses: map[string]use{"eth1": metered}}
+	r.lookAgain()
+	if next := r.uses["eth1"].next(); r.usesAt != 0 || next != 0 {
+		t.Errorf("after a change: next look at %v, %v", r.usesAt, next)
 	}
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "int.h"
-#include "queue.h"
 #include "telemetry_outcome.h"
+#include "utilization.h"
 
 #include <linux/pkt_cls.h>
 
@@ -51,21 +51,6 @@ static __always_inline bool is_ipv6(const struct __sk_buff *skb)
 	return skb->protocol == bpf_htons(ETH_P_IPV6);
 }
 
-/* How much of the rate of an interface is used, in parts per million: user space writes it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u32); /* its index */
-	__type(value, __u32);
-} telemetry_utilization SEC(".maps");
-
-static __always_inline __u32 utilization_of(__u32 interface)
-{
-	__u32 *ppm = bpf_map_lookup_elem(&telemetry_utilization, &interface);
-
-	return ppm ? *ppm : ~0;
-}
-
 /* What of it is asked for with instructions. */
 static __always_inline void observe(struct __sk_buff *skb, __u32 instructions,
 				    struct int_observation *o)
@@ -76,7 +61,7 @@ static __always_inline void observe(struct __sk_buff *skb, __u32 instructions,
 	o->ingress = skb->ingress_ifindex;
 	o->egress = skb->ifindex;
 	o->queue = queue_of(skb);
-	o->utilization = instructions & INT_UTILIZATION ? utilization_of(skb->ifindex) : ~0;
+	o->utilization = instructions & INT_UTILIZATION ? utilization_of(skb) : ~0;
 	o->latency_ns = ~0ULL;
 	if (!(instructions & (INT_LATENCY | INT_INGRESS_TIME)) ||
 	    skb->tstamp_type != BPF_SKB_TSTAMP_DELIVERY_MONO)

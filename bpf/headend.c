@@ -393,6 +393,8 @@ static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const
 	if (is_hop(ctx))
 		hops_count(ctx, p);
 	traffic_add(traffic, p->length);
+	if (has_flow_groups)
+		way_count(list, p->length);
 	return list_send(ctx, f, list, hop, &load);
 }
 

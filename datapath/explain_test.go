@@ -20,7 +20,7 @@ import (
 func TestEveryMapHasAMemory(t *testing.T) {
 	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections",
 		"quic_flows", "flows", "askers", "copies_seen", "sequences", "claims", "recoveries",
-		"flow_choices", "ways_begun"}
+		"flow_choices", "flow_ways"}
 	for object, spec := range specs(t) {
 		if !slices.Contains([]string{"edge", "host", "headend", "egress", "vrf_stray",
 			"vrf_lookup"}, object) {

@@ -18,7 +18,6 @@ import (
 const (
 	FlowGroups = 1024
 	GroupLists = 16
-	groupWays  = len(waysBegun{}.Flows)
 )
 
 var _ [GroupLists]uint32 = flowGroup{}.List
@@ -46,9 +45,6 @@ func (h *Headend) SetGroups(groups []Group) []error {
 		if err := h.setGroup(g); err != nil {
 			failures[i] = fmt.Errorf("set the group of %s: %w", g.Prefix, err)
 		}
-	}
-	if h.config.Spread > 0 && len(groups) > 0 {
-		failures[0] = errors.Join(failures[0], h.maps["ways_begun"].Put(uint32(0), waysBegun{}))
 	}
 	return failures
 }
@@ -79,8 +75,7 @@ func (h *Headend) setGroup(g Group) error {
 		Lists: uint8(len(slots))}
 	copy(group.List[:], slots)
 	copy(group.Shares[:], srpolicy.Shares(weights))
-	for i, place := range slots {
-		group.Way[i] = uint8(int(h.hops.number(h.flows.headers[place])) % groupWays)
+	for i := range slots {
 		if weights[i] > 0 {
 			group.Up |= 1 << i
 		}

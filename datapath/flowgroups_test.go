@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sextant/datapath/model"
 	"sextant/packet/flow"
 	"sextant/te/srpolicy"
@@ -58,6 +60,9 @@ func compareGroups(t *testing.T, w *world, side Side, count int) {
 		if len(frame) < ethernetHeader {
 			continue
 		}
+		if i%8 == 0 {
+			standStill(t, ends, random)
+		}
 		for range 2 {
 			want := ends.model.Process(uint32(w.near), 0, slices.Clone(frame))
 			verdict, after := arrival.run(t, frame)
@@ -77,6 +82,23 @@ func compareGroups(t *testing.T, w *world, side Side, count int) {
 	if len(groups) != len(lists) {
 		t.Errorf("there are %d groups, and %d were set", len(groups), len(lists))
 	}
+}
+
+// standStill lets some rate stand for each first segment: the program's meters were read in the
+// future, and wait for it.
+func standStill(t *testing.T, ends twoHeadends, random *rand.Rand) {
+	t.Helper()
+	const future = 1 << 62
+	var ways [64][4]uint64 // octets; at, octets and rate of the meter
+	ends.model.GoesOut = map[netip.Addr]uint64{}
+	for first, number := range ends.program.hops.of {
+		way := &ways[number%64]
+		if way[1] == 0 {
+			way[1], way[3] = future, uint64(random.IntN(4))
+		}
+		ends.model.GoesOut[first] = way[3]
+	}
+	must(t, ends.program.maps["flow_ways"].Put(uint32(0), ways))
 }
 
 // groupHeaders are lists that groups can have, no two alike, and more than fit one group.
@@ -300,6 +322,56 @@ func TestFlowPathPrecedesGroup(t *testing.T) {
 	if own, other := x.took(groupFlow(1), flagACK), x.took(groupFlow(2), flagACK); own != 1 ||
 		other != 0 {
 		t.Errorf("the flow with a path takes list %d, another one %d", own, other)
+	}
+}
+
+// What goes out over a first segment is counted, of flows that a controller gave a path, too, and a
+// flow that begins takes the list over whose first segment less goes out. The time constant is a
+// second, so that what was read stands, or fades a little, however long the test takes.
+func TestFlowsAvoidBusyWays(t *testing.T) {
+	x := newGroupTest(t)
+	headers := flowHeaders(t, x.h.Source())
+	x.lists = headers[:1]
+	for _, header := range headers[1:] {
+		if header.Destination() != headers[0].Destination() {
+			x.lists = append(x.lists, header)
+			break
+		}
+	}
+	x.set(2*time.Second, 1, 1)
+	octets := func() (counts [2]uint64) {
+		var ways [64][4]uint64
+		must(t, x.h.maps["flow_ways"].Lookup(uint32(0), &ways))
+		for i, header := range x.lists {
+			counts[i] = ways[x.h.hops.number(header)%64][0]
+		}
+		return counts
+	}
+	const given, began = 400, 40
+	must(t, x.h.SetFlow(groupFlow(0), x.lists[1], time.Hour))
+	for range given {
+		x.took(groupFlow(0), flagACK)
+	}
+	length := uint64(len(segmentFrame(groupFlow(0), 64)) - ethernetHeader)
+	if got := octets(); got != [2]uint64{0, given * length} {
+		t.Fatalf("%d octets went out, of %d packets of %d", got, given, length)
+	}
+	var now unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	var ways [64][4]uint64 // both meters begin now, the one of the busy way before its packets
+	for i, header := range x.lists {
+		ways[x.h.hops.number(header)%64] = [4]uint64{octets()[i], uint64(now.Nano()) - 1e9, 0, 0}
+	}
+	must(t, x.h.maps["flow_ways"].Put(uint32(0), ways))
+	busy := 0
+	for i := range began {
+		busy += x.took(groupFlow(1+i), flagACK)
+	}
+	if busy > 0 {
+		t.Errorf("%d of %d flows began on the busy way", busy, began)
+	}
+	if got := octets(); got[0] != began*length {
+		t.Errorf("%d octets went out over the other way, of %d packets", got[0], began)
 	}
 }
 

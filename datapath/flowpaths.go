@@ -36,7 +36,7 @@ var ErrNoFlowPaths = errors.New("this head-end has no table of flows; " +
 // flowState is taken over from the predecessor: flows keep their paths, and the filter of the
 // predecessor finds no list in a place that this head-end gives to another one.
 var flowState = []string{"flow_paths", "flow_lists", "flow_traffic", "flow_places", "flow_groups",
-	"flow_choices", "ways_begun"}
+	"flow_choices", "flow_ways"}
 
 // sizeFlows gives the maps of flows their sizes.
 func (h *Headend) sizeFlows(spec *ebpf.CollectionSpec) error {

@@ -29,6 +29,7 @@ const (
 	headendMapFlowPaths           = "flow_paths"
 	headendMapFlowPlaces          = "flow_places"
 	headendMapFlowTraffic         = "flow_traffic"
+	headendMapFlowWays            = "flow_ways"
 	headendMapNextHops            = "next_hops"
 	headendMapOutcomes            = "outcomes"
 	headendMapPolicyTraffic       = "policy_traffic"
@@ -36,7 +37,6 @@ const (
 	headendMapSequences           = "sequences"
 	headendMapServices            = "services"
 	headendMapSteering            = "steering"
-	headendMapWaysBegun           = "ways_begun"
 	headendProgFlowChange         = "flow_change"
 	headendProgHeadend            = "headend"
 	headendProgHeadendDivert      = "headend_divert"
@@ -115,6 +115,7 @@ type headendMapSpecs struct {
 	FlowPaths     *ebpf.MapSpec `ebpf:"flow_paths"`
 	FlowPlaces    *ebpf.MapSpec `ebpf:"flow_places"`
 	FlowTraffic   *ebpf.MapSpec `ebpf:"flow_traffic"`
+	FlowWays      *ebpf.MapSpec `ebpf:"flow_ways"`
 	NextHops      *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes      *ebpf.MapSpec `ebpf:"outcomes"`
 	PolicyTraffic *ebpf.MapSpec `ebpf:"policy_traffic"`
@@ -122,7 +123,6 @@ type headendMapSpecs struct {
 	Sequences     *ebpf.MapSpec `ebpf:"sequences"`
 	Services      *ebpf.MapSpec `ebpf:"services"`
 	Steering      *ebpf.MapSpec `ebpf:"steering"`
-	WaysBegun     *ebpf.MapSpec `ebpf:"ways_begun"`
 }
 
 // headendVariableSpecs contains global variables before they are loaded into the kernel.
@@ -173,6 +173,7 @@ type headendMaps struct {
 	FlowPaths     *ebpf.Map `ebpf:"flow_paths"`
 	FlowPlaces    *ebpf.Map `ebpf:"flow_places"`
 	FlowTraffic   *ebpf.Map `ebpf:"flow_traffic"`
+	FlowWays      *ebpf.Map `ebpf:"flow_ways"`
 	NextHops      *ebpf.Map `ebpf:"next_hops"`
 	Outcomes      *ebpf.Map `ebpf:"outcomes"`
 	PolicyTraffic *ebpf.Map `ebpf:"policy_traffic"`
@@ -180,7 +181,6 @@ type headendMaps struct {
 	Sequences     *ebpf.Map `ebpf:"sequences"`
 	Services      *ebpf.Map `ebpf:"services"`
 	Steering      *ebpf.Map `ebpf:"steering"`
-	WaysBegun     *ebpf.Map `ebpf:"ways_begun"`
 }
 
 func (m *headendMaps) Close() error {
@@ -198,6 +198,7 @@ func (m *headendMaps) Close() error {
 		m.FlowPaths,
 		m.FlowPlaces,
 		m.FlowTraffic,
+		m.FlowWays,
 		m.NextHops,
 		m.Outcomes,
 		m.PolicyTraffic,
@@ -205,7 +206,6 @@ func (m *headendMaps) Close() error {
 		m.Sequences,
 		m.Services,
 		m.Steering,
-		m.WaysBegun,
 	)
 }
 

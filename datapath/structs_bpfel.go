@@ -184,7 +184,6 @@ type flowGroup struct {
 	Flowlet  uint64     // ns; 0: flows keep their paths
 	Shares   [16]uint32 // flows up to this hash take the list
 	List     [16]uint32 // in flow_lists
-	Way      [16]uint8  // under which flows of the list are counted
 	Up       uint32     // a bit for each list that flows may keep
 	Lists    uint8
 	Reserved [3]uint8
@@ -831,9 +830,4 @@ type telemetryWatch struct {
 type Traffic struct {
 	Packets uint64
 	Bytes   uint64 // of the IP packet of the client or server, without encapsulation
-}
-
-// waysBegun is struct ways_begun. How many flows have begun on each way since the last weights came, when the loader sets all to 0.
-type waysBegun struct {
-	Flows [64]uint32
 }

@@ -2,17 +2,22 @@
 /*
  * Groups of weighted paths, by destination, in front of the rules of a head-end: a flow that begins
  * chooses a path by weight, and keeps it whatever weights come later. With a flowlet time it
- * chooses again after each pause that is longer (Vanini et al., "Let it flow", 2017). A controller
- * writes the groups; without one they end when their time is over. srpolicy.OfTwo in Go.
+ * chooses again after each pause that is longer (Vanini et al., "Let it flow", 2017). Weights are
+ * some time old; how much goes out over the first link of each path is known at once. A controller
+ * writes the groups; without one they end when their time is over. srpolicy.Choose in Go.
  */
 #pragma once
 
 #include "counters.h"
 #include "flow_paths.h"
+#include "meter.h"
 
 #define GROUP_LISTS 16
-#define GROUP_WAYS 64 /* first segments, by which flows that begin are counted */
-#define GROUP_TURN 0x9e3779b97f4a7c15ULL /* of the hash, from one choice of a flow to the next */
+#define GROUP_WAYS 64 /* first segments, by which octets are counted */
+#define GROUP_DRAWS 8
+#define WAY_MEMORY 500000 /* ns: time constant of a way's rate, of groups without flowlets */
+#define GROUP_STEP 0x9e3779b97f4a7c15ULL /* of the hash, from two draws to the next */
+#define GROUP_TURN 0xd1342543de82ef95ULL /* from one choice of a flow to the next */
 #define TCP_OPENS_OR_ENDS 0x06 /* SYN, RST */
 
 /* Whether there are groups: else the verifier removes all of this. */
@@ -32,7 +37,6 @@ struct flow_group {
 	__u64 flowlet; /* ns; 0: flows keep their paths */
 	__u32 shares[GROUP_LISTS]; /* flows up to this hash take the list */
 	__u32 list[GROUP_LISTS]; /* in flow_lists */
-	__u8 way[GROUP_LISTS]; /* under which flows of the list are counted */
 	__u32 up; /* a bit for each list that flows may keep */
 	__u8 lists;
 	__u8 reserved[3];
@@ -64,18 +68,22 @@ struct {
 	__type(value, struct flow_choice);
 } flow_choices SEC(".maps");
 
-/* How many flows have begun on each way since the last weights came, when the loader sets all to
- * 0. */
-struct ways_begun {
-	__u32 flows[GROUP_WAYS];
+/* What goes out over a first segment, by flows that chose and by those that were given a path. */
+struct way {
+	__u64 octets;
+	struct meter meter;
+};
+
+struct flow_ways {
+	struct way of[GROUP_WAYS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct ways_begun);
-} ways_begun SEC(".maps");
+	__type(value, struct flow_ways);
+} flow_ways SEC(".maps");
 
 /* The group of the packet's destination, or none. Not inlined, to spare the stack. */
 static __noinline struct flow_group *flow_group_of(const struct packet *p)
@@ -96,20 +104,66 @@ static __always_inline __u64 group_mix(__u64 x)
 	return x ^ x >> 31;
 }
 
-static __always_inline __u32 group_draw(const struct flow_group *group, __u32 hash)
+/* The list that a hash draws by weight. Global, so that the verifier follows it once. */
+__noinline __u32 group_draw(const struct flow_group *group, __u32 hash)
 {
 	__u32 i;
 
+	if (!group)
+		return 0;
 	for (i = 0; i < GROUP_LISTS - 1; i++)
 		if (i + 1 >= group->lists || hash <= group->shares[i])
 			break;
 	return i;
 }
 
-static __always_inline __u32 *way_of(struct ways_begun *begun, const struct flow_group *group,
-				     __u32 list)
+static __always_inline struct way *way_of(struct flow_ways *ways, const struct list *list)
 {
-	return &begun->flows[group->way[list & (GROUP_LISTS - 1)] & (GROUP_WAYS - 1)];
+	return &ways->of[list->hop & (GROUP_WAYS - 1)];
+}
+
+/* Counts a packet that goes out over a list. */
+static __always_inline void way_count(const struct list *list, __u32 octets)
+{
+	__u32 zero = 0;
+	struct flow_ways *ways = bpf_map_lookup_elem(&flow_ways, &zero);
+
+	if (ways)
+		__sync_fetch_and_add(&way_of(ways, list)->octets, octets);
+}
+
+/* How much goes out over the first segment of a list. Global, so that the verifier follows it
+ * once. */
+__noinline __u64 way_rate(__u32 index, __u64 now, __u64 memory)
+{
+	const struct list *list = bpf_map_lookup_elem(&flow_lists, &index);
+	__u32 zero = 0;
+	struct flow_ways *ways = bpf_map_lookup_elem(&flow_ways, &zero);
+	struct way *way;
+
+	if (!list || !ways)
+		return ~0ULL;
+	way = way_of(ways, list);
+	return meter_read(&way->meter, way->octets, now, memory);
+}
+
+/* Of lists that are drawn by weight, the first one over whose first segment the least goes out. */
+static __always_inline __u32 group_choose(const struct flow_group *group, __u64 hash, __u64 now)
+{
+	__u64 rate, least = ~0ULL, memory = group->flowlet ? group->flowlet / 2 : WAY_MEMORY;
+	__u32 drawn, chosen = 0;
+
+	for (int i = 0; i < GROUP_DRAWS; i++) {
+		if (!(i & 1))
+			hash = group_mix(hash + GROUP_STEP);
+		drawn = group_draw(group, i & 1 ? hash : hash >> 32) & (GROUP_LISTS - 1);
+		rate = way_rate(group->list[drawn], now, memory);
+		if (rate < least) {
+			least = rate;
+			chosen = drawn;
+		}
+	}
+	return chosen;
 }
 
 /* Whether a flow paused for so long that its packets can't overtake those before. When its last
@@ -126,10 +180,9 @@ static __always_inline bool flowlet_ends(const struct flow_group *group, struct 
 }
 
 /*
- * The path of a packet's flow: the one that it has, or of two that are drawn by weight the one on
- * whose way fewer flows have begun. Nothing is remembered of a packet that opens or ends a
- * connection, so that floods of these, and the answers to them, leave flows where they are. Not
- * inlined, to spare the stack.
+ * The path of a packet's flow: the one that it has, or one that it chooses. Nothing is remembered
+ * of a packet that opens or ends a connection, so that floods of these, and the answers to them,
+ * leave flows where they are. Not inlined, to spare the stack.
  */
 static __noinline __u32 flow_choose(const struct flow_group *group, const struct packet *p,
 				    __u64 hash)
@@ -137,29 +190,20 @@ static __noinline __u32 flow_choose(const struct flow_group *group, const struct
 	struct flow_key key = flow_key_of(p);
 	struct flow_choice *known = bpf_map_lookup_elem(&flow_choices, &key);
 	struct flow_choice fresh = {};
-	struct ways_begun *begun;
-	__u32 first, second, zero = 0;
+	__u32 place;
 
 	if (group->flowlet)
 		fresh.last = bpf_ktime_get_ns();
 	if (known) {
-		first = known->list & (GROUP_LISTS - 1);
-		if (group->up >> first & 1 && !flowlet_ends(group, known, fresh.last))
-			return group->list[first];
+		place = known->list & (GROUP_LISTS - 1);
+		if (group->up >> place & 1 && !flowlet_ends(group, known, fresh.last))
+			return group->list[place];
 		fresh.turn = known->turn + 1;
 	}
-	begun = bpf_map_lookup_elem(&ways_begun, &zero);
-	if (!begun)
-		return group->list[0];
-	hash = group_mix(hash + fresh.turn * GROUP_TURN);
-	first = group_draw(group, hash >> 32);
-	second = group_draw(group, hash);
-	if (*way_of(begun, group, second) < *way_of(begun, group, first))
-		first = second;
+	place = group_choose(group, hash + fresh.turn * GROUP_TURN, bpf_ktime_get_ns());
 	if (!(p->tcp_flags & TCP_OPENS_OR_ENDS)) {
-		fresh.list = first;
+		fresh.list = place;
 		bpf_map_update_elem(&flow_choices, &key, &fresh, BPF_ANY);
-		__sync_fetch_and_add(way_of(begun, group, first), 1);
 	}
-	return group->list[first & (GROUP_LISTS - 1)];
+	return group->list[place & (GROUP_LISTS - 1)];
 }

@@ -23,7 +23,7 @@ type choice struct {
 	list int
 }
 
-const groupTurn = 0x9e3779b97f4a7c15
+const groupTurn = 0xd1342543de82ef95
 
 // SetGroup gives a prefix a group, or another one. Flows know their list by its place in it.
 func (h *Headend) SetGroup(g Group) {
@@ -31,7 +31,6 @@ func (h *Headend) SetGroup(g Group) {
 		h.groups, h.choices = map[netip.Prefix]*Group{}, map[flow.Tuple]choice{}
 	}
 	h.groups[g.Prefix] = &g
-	h.begun = map[netip.Addr]uint32{}
 }
 
 // RemoveGroup leaves flows to a prefix to shorter ones and to the table.
@@ -65,19 +64,11 @@ func (h *Headend) choose(g *Group, p *packet, t flow.Tuple) srpolicy.Header {
 		}
 		fresh.turn = known.turn + 1
 	}
-	begun := func(list int) uint32 { return h.begun[g.Lists[list].Destination()] }
-	hash := mixed(h.FlowHash.Hash(h.Secret, t) + uint64(fresh.turn)*groupTurn)
-	fresh.list = srpolicy.OfTwo(srpolicy.Shares(g.Weights), hash, begun)
+	goesOut := func(list int) uint64 { return h.GoesOut[g.Lists[list].Destination()] }
+	hash := h.FlowHash.Hash(h.Secret, t) + uint64(fresh.turn)*groupTurn
+	fresh.list = srpolicy.Choose(srpolicy.Shares(g.Weights), hash, goesOut)
 	if p.transport.flags&(tcpFlagSYN|tcpFlagRST) == 0 {
 		h.choices[t] = fresh
-		h.begun[g.Lists[fresh.list].Destination()]++
 	}
 	return g.Lists[fresh.list]
-}
-
-// mixed is splitmix64's (Steele et al., 2014).
-func mixed(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

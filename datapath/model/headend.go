@@ -35,10 +35,12 @@ type Headend struct {
 	// Clock is monotonic, for pauses of flows that chose of a group.
 	Clock func() time.Duration
 
+	// GoesOut is how much goes out over first segments, for flows that choose of a group.
+	GoesOut map[netip.Addr]uint64
+
 	numbers, turns map[uint32]uint64 // by policy
 	groups         map[netip.Prefix]*Group
 	choices        map[flow.Tuple]choice
-	begun          map[netip.Addr]uint32 // flows since the last group was set, by first segment
 }
 
 // Steering is what a head-end makes of a frame.

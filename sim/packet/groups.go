@@ -2,6 +2,7 @@ package packet
 
 import (
 	"slices"
+	"time"
 
 	"sextant/te/reroute"
 	"sextant/te/srpolicy"
@@ -13,9 +14,8 @@ import (
 type groups struct {
 	pairs  map[[2]Node]int // by first and last switch, of groups
 	groups []reroute.Group
-	sent   []weights // under way, and before them those that the switches have
-	// begun is how many flows began at each link since the weights came that the switches have.
-	begun map[topology.Edge]uint32
+	sent   []weights        // under way, and before them those that the switches have
+	ways   []srpolicy.Meter // by link: what first switches send over it
 }
 
 // weights are those of all groups.
@@ -42,7 +42,7 @@ func (s *Simulation) prepareGroups() {
 // findGroups makes groups of the switches that hosts are at.
 func (s *Simulation) findGroups() {
 	n, q := s.network, &s.controller.groups
-	*q = groups{pairs: map[[2]Node]int{}, begun: map[topology.Edge]uint32{}}
+	*q = groups{pairs: map[[2]Node]int{}, ways: make([]srpolicy.Meter, len(s.links))}
 	for _, from := range n.Hosts {
 		for _, to := range n.Hosts {
 			pair := [2]Node{n.entry[from], n.entry[to]}
@@ -61,7 +61,6 @@ func (s *Simulation) begin(c *connection, label uint64, turn uint16) int32 {
 	q, n := &s.controller.groups, s.network
 	for len(q.sent) > 1 && q.sent[1].due <= s.now {
 		q.sent = q.sent[1:]
-		clear(q.begun)
 	}
 	i, known := q.pairs[[2]Node{n.entry[c.src], n.entry[c.dst]}]
 	if !known || len(q.sent) == 0 || q.sent[0].due > s.now {
@@ -71,14 +70,25 @@ func (s *Simulation) begin(c *connection, label uint64, turn uint16) int32 {
 	if len(paths) == 0 {
 		return none
 	}
-	path := paths[srpolicy.OfTwo(srpolicy.Shares(shares), mix(label+1+uint64(turn)*groupTurn),
-		func(list int) uint32 { return q.begun[paths[list][0]] })]
-	q.begun[path[0]]++
-	return s.routeOver(c, path)
+	list := srpolicy.Choose(srpolicy.Shares(shares), mix(label+1)+uint64(turn)*groupTurn,
+		func(list int) uint64 { return s.goesOut(paths[list][0]) })
+	return s.routeOver(c, paths[list])
 }
 
+// goesOut is how much a first switch sends over a link, as the kernel's program measures it.
+func (s *Simulation) goesOut(e topology.Edge) uint64 {
+	memory := s.controller.Settings.Flowlet / 2
+	if memory == 0 {
+		memory = wayMemory
+	}
+	return s.controller.groups.ways[e].Read(s.links[e].stats.Bytes, s.elapsed(), memory)
+}
+
+// wayMemory is over what time the program measures that, if flows keep their paths.
+const wayMemory = 500 * time.Microsecond
+
 // groupTurn is what the kernel's program adds to the hash from one choice of a flow to the next.
-const groupTurn = 0x9e3779b97f4a7c15
+const groupTurn = 0xd1342543de82ef95
 
 // again lets the first switch choose again for a flow that paused for Settings.Flowlet, unless the
 // controller gave it a path.

@@ -193,7 +193,8 @@ func (s *sink) way(out *reroute.Report, r *collector.Report) bool {
 		s.path = append(s.path, e)
 		if samples[i].Known&telemetry.FieldQueue != 0 && samples[i].QueueBytes < unknownQueue {
 			s.queues = append(s.queues, reroute.Queue{Edge: e, Occupancy: math.Min(1,
-				float64(samples[i].QueueBytes)/float64(s.places.sizes[e]))})
+				float64(samples[i].QueueBytes)/float64(s.places.sizes[e])),
+				Used: usedPart(&samples[i])})
 		}
 	}
 	out.Path = slices.Clip(s.path[path:])
@@ -205,6 +206,16 @@ func (s *sink) way(out *reroute.Report, r *collector.Report) bool {
 	out.To = s.places.graph.To(out.Path[len(out.Path)-1])
 	return true
 }
+
+// usedPart is the part of a link's rate that a sample says is used; 0 if it does not say.
+func usedPart(s *telemetry.Sample) float64 {
+	if s.Known&telemetry.FieldUtilization == 0 || s.UtilizationPPM > perMillion {
+		return 0
+	}
+	return float64(s.UtilizationPPM) / perMillion
+}
+
+const perMillion = 1e6
 
 // remembered gives a report without a way the path that the flow has: the one that it was given, or
 // that its last packet with telemetry took.

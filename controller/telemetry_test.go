@@ -254,3 +254,18 @@ func TestTelemetryNeedsExporters(t *testing.T) {
 		t.Error("telemetry from anywhere is taken")
 	}
 }
+
+// Utilization is a part of the rate; all ones, and what is more than all of it, say nothing.
+func TestUsedPart(t *testing.T) {
+	for ppm, want := range map[uint32]float64{0: 0, 250_000: 0.25, 1_000_000: 1, 1_000_001: 0,
+		1<<32 - 1: 0} {
+		s := telemetry.Sample{Known: telemetry.FieldUtilization, UtilizationPPM: ppm}
+		if got := usedPart(&s); got != want {
+			t.Errorf("%d ppm: %v", ppm, got)
+		}
+		s.Known = telemetry.FieldQueue
+		if got := usedPart(&s); got != 0 {
+			t.Errorf("%d ppm that are not there: %v", ppm, got)
+		}
+	}
+}

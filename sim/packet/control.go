@@ -8,6 +8,7 @@ import (
 
 	"sextant/packet/flow"
 	"sextant/te/reroute"
+	"sextant/te/srpolicy"
 	"sextant/te/topology"
 )
 
@@ -26,6 +27,8 @@ type Controller struct {
 	Prompt       bool
 	ReportDelay  Time // from the last switch to a decision
 	ControlDelay Time // from a decision until packets take the new path
+	// Utilization says that telemetry tells how much of the links is used, too.
+	Utilization bool
 }
 
 // controller is the state of the controller and of the switches that it hears of.
@@ -38,6 +41,7 @@ type controller struct {
 	notices []notice
 	unused  []int32
 	groups  groups
+	meters  []srpolicy.Meter // by link, if telemetry tells of utilization
 }
 
 // sampleHops bounds how many queues a packet tells of.
@@ -93,6 +97,9 @@ func (s *Simulation) prepareControl() error {
 		return fmt.Errorf("controller: %w", err)
 	}
 	s.controller = &controller{Controller: c, decider: d}
+	if c.Utilization {
+		s.controller.meters = make([]srpolicy.Meter, len(s.links))
+	}
 	s.prepareGroups()
 	s.Every(Second/10, func(s *Simulation) { s.controller.decider.Forget(s.elapsed()) })
 	return nil
@@ -154,10 +161,30 @@ func (s *Simulation) collect(e *packet, w way, link int32, wait Time) {
 		return
 	}
 	if x := &k.samples[e.via]; x.count < sampleHops {
-		x.queues[x.count] = reroute.Queue{Edge: edgeOf(link),
-			Occupancy: min(float64(wait)/float64(s.network.links[link].limit), 1)}
+		q := &x.queues[x.count]
+		limit := s.network.links[link].limit
+		*q = reroute.Queue{Edge: edgeOf(link), Occupancy: min(float64(wait)/float64(limit), 1)}
+		if k.Utilization {
+			q.Used = s.usedOf(link, wait)
+		}
 		x.count++
 	}
+}
+
+// meterBytes are what a link sends in the time constant with which its utilization is measured: 160
+// µs at 10 Gb/s, as CONGA has it.
+const meterBytes = 200_000
+
+// usedOf is how much of a link is used, as its switch measures it when a packet with telemetry has
+// so much work before it: by what has been sent.
+func (s *Simulation) usedOf(link int32, wait Time) float64 {
+	l := &s.links[link]
+	waiting := uint64(wait << fraction / Time(l.perByte))
+	constant := time.Duration(meterBytes*l.perByte>>fraction) / time.Duration(Nanosecond)
+	rate := s.controller.meters[link].Read(l.stats.Bytes-min(waiting, l.stats.Bytes), s.elapsed(),
+		constant)
+	perByte := float64(l.perByte) / (1 << fraction) / float64(Nanosecond) // ns
+	return min(1, float64(rate)/(1<<srpolicy.MeterUnit)*perByte)
 }
 
 // sink is what the last switch of a packet does.

@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -99,5 +100,47 @@ func TestFlowletsFollowWeights(t *testing.T) {
 	}
 	if slowly == 0 {
 		t.Error("no flow began on the slow path")
+	}
+}
+
+// What switches say of how much of a link is used is what the link has sent since, by its counter:
+// of a flow that one link limits, the whole of that one, and as much of a faster one as that lets
+// through.
+func TestUtilizationOfLinks(t *testing.T) {
+	n := slowSpine(t, 1, 0.1)
+	settings := reroute.Defaults(reroute.Sextant)
+	settings.Metric = reroute.IGP
+	for seed := range uint64(2) {
+		s := begin(t, Config{Network: n, Transport: DefaultTransport(), Seed: seed,
+			Paths: Paths{Scheme: Controlled, Controller: &Controller{Settings: settings,
+				Sample: 0.02, Pause: 100 * Millisecond, ReportDelay: Second,
+				ControlDelay: Second, Utilization: true}}})
+		add(t, s, Flow{Src: 0, Dst: 1, Bytes: 100_000_000})
+		s.Run(50 * Millisecond)
+		before := make([]uint64, len(s.links))
+		for l := range s.links {
+			before[l] = s.links[l].stats.Bytes
+		}
+		said, looks := make([]float64, len(s.links)), 0.0
+		s.Every(20*Microsecond, func(s *Simulation) {
+			looks++
+			for l := range s.links {
+				said[l] += s.usedOf(int32(l), max(s.links[l].free-s.now, 0))
+			}
+		})
+		const passes = 100 * Millisecond
+		s.Run(50*Millisecond + passes)
+		most := 0.0
+		for l := range s.links {
+			sent := float64(s.links[l].stats.Bytes-before[l]) / (s.network.links[l].rate() *
+				float64(passes) / float64(Second))
+			most = max(most, sent)
+			if got := said[l] / looks; math.Abs(got-sent) > 0.03 {
+				t.Errorf("seed %d, link %d: %.3f is said, and %.3f was sent", seed, l, got, sent)
+			}
+		}
+		if most < 0.9 {
+			t.Errorf("seed %d: the busiest link sends %.2f of its rate", seed, most)
+		}
 	}
 }

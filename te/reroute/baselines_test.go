@@ -33,7 +33,7 @@ func TestBaselines(t *testing.T) {
 		moves := 0
 		for i := range n {
 			decision := d.Report(&Report{Flow: tuple(i), From: 0, To: to, Path: current,
-				Pause: c.pause, Queues: []Queue{{current[1], c.queue}}})
+				Pause: c.pause, Queues: []Queue{{Edge: current[1], Occupancy: c.queue}}})
 			if decision.Verdict != Moved {
 				continue
 			}
@@ -60,7 +60,7 @@ func TestCloveINTReturns(t *testing.T) {
 	moved := func(at time.Duration) bool {
 		for i := range 100 { // one draw may have none but the current path
 			if d.Report(&Report{Flow: tuple(i), From: 0, To: to, Path: current, At: at, Pause: true,
-				Queues: []Queue{{current[1], 0.9}}}).Verdict == Moved {
+				Queues: []Queue{{Edge: current[1], Occupancy: 0.9}}}).Verdict == Moved {
 				return true
 			}
 		}
@@ -82,7 +82,7 @@ func TestCloveBacksOff(t *testing.T) {
 	after := map[Verdict]map[Verdict]int{NoChance: {}, Moved: {}, NotLighter: {}}
 	for i := range 1000 {
 		r := &Report{Flow: tuple(i), From: 0, To: to, Path: route(t, g, "a", "b", "d"),
-			Queues: []Queue{{0, 1}}}
+			Queues: []Queue{{Edge: 0, Occupancy: 1}}}
 		first := d.Report(r).Verdict
 		after[first][d.Report(r).Verdict]++
 	}

@@ -73,7 +73,7 @@ func someReports(d *Decider, flows int) []Report {
 		r.Flow = tuple(i)
 		r.Path, _ = d.paths.Draw(nil, r.From, r.To, pcg)
 		for _, e := range r.Path {
-			r.Queues = append(r.Queues, Queue{e, 0.2 * random.Float64()})
+			r.Queues = append(r.Queues, Queue{Edge: e, Occupancy: 0.2 * random.Float64()})
 		}
 	}
 	return reports

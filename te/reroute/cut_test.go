@@ -62,7 +62,7 @@ func TestSetUpFindsAllFlows(t *testing.T) {
 				}
 				d.Report(&Report{Flow: tuple(random.IntN(50)), From: from, To: to,
 					Path: path, Pause: true, At: now,
-					Queues: []Queue{{path[0], random.Float64()}}})
+					Queues: []Queue{{Edge: path[0], Occupancy: random.Float64()}}})
 			}
 			for e, list := range d.on {
 				if len(list) > 2*50+2 {

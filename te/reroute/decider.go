@@ -24,10 +24,11 @@ type Report struct {
 	At    time.Duration
 }
 
-// Queue is the occupied part of the queue before a link, 0 to 1.
+// Queue is the occupied part of the queue before a link, 0 to 1, and the part of the link's rate
+// that is used, 0 to 1; 0: telemetry does not tell, as a packet uses some of it.
 type Queue struct {
-	Edge      topology.Edge
-	Occupancy float64
+	Edge            topology.Edge
+	Occupancy, Used float64
 }
 
 // Verdict says what becomes of a flow, and why.
@@ -190,6 +191,9 @@ func (d *Decider) Simulate(r *Report) Decision {
 func (d *Decider) Observe(r *Report) {
 	for _, q := range r.Queues {
 		d.weights.Observe(q.Edge, q.Occupancy, r.At)
+		if q.Used > 0 {
+			d.weights.Use(q.Edge, q.Used, r.At)
+		}
 	}
 	if d.rates != nil && len(r.Queues) > 0 && len(r.Path) > 0 {
 		d.rates.note(r.Flow, r.Path, r.At)

@@ -18,7 +18,8 @@ func TestFigure1(t *testing.T) {
 	old := route(t, g, "S1", "S2", "S4", "S5")
 	report := func(at time.Duration) *Report {
 		return &Report{Flow: tuple(1), From: 0, To: g.To(old[2]), Path: old, Pause: true, At: at,
-			Queues: []Queue{{old[0], 5.0 / 64}, {old[1], 50.0 / 64}, {old[2], 1.0 / 64}}}
+			Queues: []Queue{{Edge: old[0], Occupancy: 5.0 / 64},
+				{Edge: old[1], Occupancy: 50.0 / 64}, {Edge: old[2], Occupancy: 1.0 / 64}}}
 	}
 	// Two draws miss S3 with probability 1/4: then there is nothing to do, and a report after the
 	// back-off tries again.
@@ -59,7 +60,7 @@ func TestAlgorithm1(t *testing.T) {
 		var queues []Queue
 		for e := range weight {
 			weight[e] = float64(random.IntN(8)) / 8
-			queues = append(queues, Queue{topology.Edge(e), weight[e]})
+			queues = append(queues, Queue{Edge: topology.Edge(e), Occupancy: weight[e]})
 		}
 		from, to := topology.Node(0), topology.Node(1+random.IntN(g.Nodes()-1))
 		all := allPaths(g, from, to)
@@ -140,7 +141,7 @@ func TestSimulateChangesNothing(t *testing.T) {
 		for i := range 50 {
 			r := &Report{Flow: tuple(i % 5), From: 0, To: to, Pause: true,
 				Path: route(t, g, "a", "b", "d"), At: time.Duration(i) * time.Second,
-				Queues: []Queue{{between(t, g, "b-d"), 0.9}}}
+				Queues: []Queue{{Edge: between(t, g, "b-d"), Occupancy: 0.9}}}
 			bare := *r
 			bare.Queues = nil
 			for _, q := range r.Queues {
@@ -169,7 +170,7 @@ func TestPinnedFlowsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Report{Flow: tuple(1), From: 0, To: to, Path: path, Pause: true,
-		Queues: []Queue{{path[1], 1}}}
+		Queues: []Queue{{Edge: path[1], Occupancy: 1}}}
 	if got := d.Report(r).Verdict; got != Pinned {
 		t.Errorf("a pinned flow: %v", got)
 	}

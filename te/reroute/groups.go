@@ -64,10 +64,10 @@ func (g *Group) Up() (paths [][]topology.Edge, weights []uint32) {
 	return paths, weights
 }
 
-// Weigh gives the paths of groups their weights at a time: by Sextant from the rate that a flow
-// that begins would get there, or, if rates are not known, from the free part of queues; by
-// CloveINT all to the path whose fullest queue is the least full; by LetFlow alike. Weights are
-// made anew.
+// Weigh gives the paths of groups their weights at a time: by Sextant from how much of the links is
+// used, where telemetry tells that, or from the rate that a flow that begins would get there, or,
+// if rates are not known, from the free part of queues; by CloveINT all to the path whose fullest
+// queue is the least full; by LetFlow alike. Weights are made anew.
 func (d *Decider) Weigh(groups []Group, at time.Duration) {
 	var values []float64
 	for i := range groups {
@@ -105,6 +105,8 @@ func (d *Decider) worth(path []topology.Edge, at time.Duration) float64 {
 		switch {
 		case link.down:
 			return 0
+		case d.weights.metered && d.settings.Policy == Sextant:
+			least = min(least, 1/(link.scale*max(idle, d.used(e, w.Peak, at))))
 		case d.rates != nil:
 			least = min(least, d.rates.shareOfNext(e, w.Peak, at))
 		case d.settings.Policy == Sextant:
@@ -115,6 +117,24 @@ func (d *Decider) worth(path []topology.Edge, at time.Duration) float64 {
 	}
 	return max(least, tiny) // it is up
 }
+
+// used is the part of a link's rate that is used: what telemetry said last, of which less is left
+// the longer nothing came, since packets of a link that is used would tell; or what the rates of
+// flows leave.
+func (d *Decider) used(e topology.Edge, queue float64, at time.Duration) float64 {
+	link := &d.weights.links[e]
+	if !link.meters {
+		if d.rates == nil {
+			return queue
+		}
+		return 1 - d.rates.shareOfNext(e, queue, at)*link.scale
+	}
+	age := float64(at-link.usedAt) / float64(d.settings.Window)
+	return link.used / (1 + age + age*age/2) // about exp(-age)
+}
+
+// idle is the used part of a link up to which a flow is taken to get the same there.
+const idle = 0.25
 
 // tiny is what a full path is worth, so that it differs from one that is down.
 const tiny = 1e-6

@@ -85,6 +85,44 @@ func TestWeightsOfGroup(t *testing.T) {
 	}
 }
 
+// Where telemetry tells how much of links is used, a path's weight is as that of its busiest link:
+// up to a quarter is as good as nothing, and links of which it does not tell are known by their
+// flows.
+func TestWeightsOfGroupByUtilization(t *testing.T) {
+	d, paths := fourWays(t, nil)
+	f := &rated{key: tuple(1), reports: 1 / d.rates.unit} // at full rate: another one gets half
+	d.rates.flows[f.key] = f
+	d.rates.put(f, paths[3])
+	note := func(at time.Duration, used ...float64) {
+		for i, part := range used {
+			d.Observe(&Report{At: at, Queues: []Queue{{Edge: paths[i][0], Used: part / 2},
+				{Edge: paths[i][1], Used: part}}})
+		}
+	}
+	weights := func(at time.Duration) []uint32 {
+		groups := []Group{{Paths: paths}}
+		d.Weigh(groups, at)
+		return groups[0].Weights
+	}
+	note(0, 0.25, 0.5, 1)
+	if got, want := weights(0), []uint32{1 << 16, 1 << 8, 1, 1 << 8}; !slices.Equal(got, want) {
+		t.Errorf("weights %v, not %v", got, want)
+	}
+	// A window later 1/2.5 of what was said is left: 0.1, 0.2 and 0.4, of which the last costs
+	// (0.25/0.4)^8 of 65536.
+	if got := weights(10 * time.Millisecond)[:3]; !slices.Equal(got, []uint32{1 << 16, 1 << 16,
+		1525}) {
+		t.Errorf("a window later the weights are %v", got)
+	}
+	note(20*time.Millisecond, 1, 0.5, 0.25)
+	d.weights.SetUp(paths[2][1], false)
+	// The flow of the fourth path has ended by now.
+	if got, want := weights(20*time.Millisecond), []uint32{1, 1 << 8, 0,
+		1 << 16}; !slices.Equal(got, want) {
+		t.Errorf("weights %v, not %v", got, want)
+	}
+}
+
 // Without rates, the freer queue is better, in proportion to the link's part of the greatest
 // bandwidth; by CLOVE-INT all goes to the path whose fullest queue is the least full, by LetFlow
 // paths are alike.

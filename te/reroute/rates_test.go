@@ -79,8 +79,8 @@ func TestRatesFollowReports(t *testing.T) {
 	for at < 2 {
 		at += random.ExpFloat64() * gap
 		now := time.Duration(at * float64(time.Second))
-		d.Observe(&Report{Flow: tuple(1), Path: paths[0], Queues: []Queue{{paths[0][0], 0}},
-			At: now})
+		d.Observe(&Report{Flow: tuple(1), Path: paths[0],
+			Queues: []Queue{{Edge: paths[0][0]}}, At: now})
 		// just before the next one, an estimate has no report of its own
 		sum += (d.rates.flows[tuple(1)].reports - 1) * d.rates.unit
 		n++
@@ -89,8 +89,8 @@ func TestRatesFollowReports(t *testing.T) {
 		t.Errorf("a flow at 0.4 of a link: %.3f in the mean of %d reports", mean, n)
 	}
 	later := time.Duration(at*float64(time.Second)) + 200*time.Millisecond
-	d.Observe(&Report{Flow: tuple(2), Path: paths[1], Queues: []Queue{{paths[1][0], 0}},
-		At: later})
+	d.Observe(&Report{Flow: tuple(2), Path: paths[1],
+		Queues: []Queue{{Edge: paths[1][0]}}, At: later})
 	if d.rates.flows[tuple(1)] != nil || len(d.rates.on[paths[0][0]]) != 0 {
 		t.Error("a flow that ended is still counted")
 	}
@@ -115,7 +115,7 @@ func TestFastFlowsSpread(t *testing.T) {
 			if step%count[p] == i%count[p] {
 				reports = append(reports, &Report{Flow: tuple(i), From: 0,
 					To: d.graph.To(paths[0][1]), Path: paths[p], At: now,
-					Queues: []Queue{{paths[p][0], 0.26}}})
+					Queues: []Queue{{Edge: paths[p][0], Occupancy: 0.26}}})
 			}
 		}
 		d.Batch(reports, func(decision Decision) {
@@ -147,7 +147,7 @@ func TestUnseenTraffic(t *testing.T) {
 		d.weights.Observe(e, 0.9, 0)
 	}
 	r := &Report{Flow: tuple(1), From: 0, To: d.graph.To(paths[0][1]), Path: paths[0],
-		Queues: []Queue{{paths[0][0], 0.3}}}
+		Queues: []Queue{{Edge: paths[0][0], Occupancy: 0.3}}}
 	if got := d.Report(r); got.Verdict != NotLighter {
 		t.Errorf("all others are full, and the flow is %v", got.Verdict)
 	}

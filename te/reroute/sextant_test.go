@@ -18,7 +18,7 @@ func TestSextantLeavesOutWhatIsShared(t *testing.T) {
 		d.weights.Observe(shared, float64(i%2), time.Duration(i))
 	}
 	r := &Report{Flow: tuple(1), From: 0, To: to, Path: current, Pause: true, At: 100,
-		Queues: []Queue{{current[1], 0.1}}}
+		Queues: []Queue{{Edge: current[1], Occupancy: 0.1}}}
 	if got := d.Simulate(r).Verdict; got != NotLighter {
 		t.Errorf("nothing differs, and the flow is %v", got)
 	}
@@ -107,7 +107,7 @@ func TestBatchTakesWatchedFlowsFirst(t *testing.T) {
 		reports = append(reports, &Report{Flow: tuple(i), From: 0, To: to, Path: current,
 			Pause: i != 4, Class: i % 3})
 	}
-	reports[8].Queues = []Queue{{current[0], 0.8}}
+	reports[8].Queues = []Queue{{Edge: current[0], Occupancy: 0.8}}
 	var order []int
 	d.Batch(reports, func(decision Decision) {
 		if decision.Verdict != Moved {
@@ -155,7 +155,7 @@ func TestSextantHeedsQueues(t *testing.T) {
 		d := decider(t, g, s, 1)
 		current := route(t, g, "a", "b", "d")
 		r := &Report{Flow: tuple(1), From: 0, To: to, Path: current,
-			Queues: []Queue{{current[1], c.queue}}}
+			Queues: []Queue{{Edge: current[1], Occupancy: c.queue}}}
 		if got := d.Report(r).Verdict; got != c.want {
 			t.Errorf("threshold %v, queue %v: %v, not %v", c.threshold, c.queue, got, c.want)
 		}

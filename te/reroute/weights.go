@@ -13,6 +13,7 @@ import (
 type Weights struct {
 	settings Settings
 	links    []linkState
+	metered  bool // telemetry tells how much of links is used
 }
 
 // linkState is what was seen of a link.
@@ -23,6 +24,10 @@ type linkState struct {
 	at        time.Duration
 	seen      bool
 	down      bool
+
+	used   float64 // part of the rate
+	usedAt time.Duration
+	meters bool // telemetry tells of used
 
 	expected   float64 // occupancy that flows which moved bring along, or leave behind, below 0
 	expectedAt time.Duration
@@ -69,6 +74,12 @@ func (w *Weights) Observe(e topology.Edge, occupancy float64, at time.Duration) 
 	l.occupancy += gain * difference
 	l.variance = (1 - gain) * (l.variance + gain*difference*difference)
 	l.at = max(l.at, at)
+}
+
+// Use notes that a part of a link's rate is used, 0 to 1.
+func (w *Weights) Use(e topology.Edge, used float64, at time.Duration) {
+	l := &w.links[e]
+	w.metered, l.meters, l.used, l.usedAt = true, true, used, at
 }
 
 // SetUp notes that a link is up or down. One that comes up is as if nothing were known of it.

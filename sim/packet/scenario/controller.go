@@ -59,5 +59,6 @@ func (c *Controller) policy(scheme string) (*packet.Controller, error) {
 	return &packet.Controller{Settings: settings, Sample: sample,
 		Pause: duration(pause.Nanoseconds()), Prompt: policy == reroute.Sextant,
 		ReportDelay:  or(c.ReportDelay, defaultReportDelay),
-		ControlDelay: or(c.ControlDelay, defaultControlDelay)}, nil
+		ControlDelay: or(c.ControlDelay, defaultControlDelay),
+		Utilization:  c.Utilization && policy == reroute.Sextant}, nil
 }

@@ -110,7 +110,8 @@ type Controller struct {
 	// how often first switches learn weights by which flows that begin are spread, of sextant; 0s:
 	// never
 	Groups       *time.Duration `yaml:"groups"`
-	Flowlet      *time.Duration `yaml:"flowlet"` // pause after which they choose again; 0s: never
+	Flowlet      *time.Duration `yaml:"flowlet"`     // pause after which they choose again; 0s: never
+	Utilization  bool           `yaml:"utilization"` // telemetry tells how much of links is used
 	ReportDelay  *time.Duration `yaml:"reportDelay"`
 	ControlDelay *time.Duration `yaml:"controlDelay"`
 }

@@ -35,7 +35,6 @@ with --break-connections it is not. It needs root, or CAP_BPF, CAP_NET_ADMIN, CA
 over, CAP_SYS_ADMIN.`,
 		Example:     "  sextant agent -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant check", "sextant status", "sextant unload"),
-		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := a.logger(format)
 			if err != nil {
@@ -104,7 +103,6 @@ kernel's, and open connections through this node break. Stop the agent first. A 
 unloaded already.`,
 		Example:     "  sextant unload -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant agent", "sextant status"),
-		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			node, dir, err := a.instance(cmd.Context(), file, bpf)
 			if err != nil {

@@ -31,7 +31,6 @@ The exit code is 0 if nothing would, 1 if something would, 2 if the file has fau
 		Example: "  sextant lab exec quickstart edge -- sextant diff -f " +
 			"/run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant apply", "sextant config show"),
-		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f, err := a.readNodeFile(cmd.Context(), file)
 			if err != nil {
@@ -84,7 +83,6 @@ The agent gets 20 seconds more for each MiB of the file, unless --timeout says h
 		Example: "  sextant lab exec quickstart edge -- sextant apply --dry-run -f " +
 			"/run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant check", "sextant config"),
-		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if within != 0 && (dryRun || within < time.Second || within%time.Second != 0) {
 				return usageErrorf("--confirm takes whole seconds, and no --dry-run beside it")

@@ -181,11 +181,7 @@ func (a *app) putBackend(cmd *cobra.Command, put api.Put, args []string,
 	spec api.BackendSpec) error {
 	ctx, cancel := a.withTimeout(cmd)
 	defer cancel()
-	changes, err := a.agent().PutBackend(ctx, put, args[0], args[1], spec)
-	if err != nil {
-		return err
-	}
-	return a.showChanges(changes)
+	return a.changed(a.agent().PutBackend(ctx, put, args[0], args[1], spec))
 }
 
 func (a *app) backendDelete() *cobra.Command {
@@ -204,11 +200,7 @@ broken. A backend that carries traffic is deleted only after a question, or with
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			changes, err := a.agent().DeleteBackend(ctx, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return a.showChanges(changes)
+			return a.changed(a.agent().DeleteBackend(ctx, args[0], args[1]))
 		},
 	}
 	yesFlag(cmd, &yes)

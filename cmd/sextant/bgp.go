@@ -28,19 +28,9 @@ func (a *app) bgpPeers() *cobra.Command {
 WORD is how the neighbor's routes count. Of a standing session, a route that is not announced is withdrawn. While a
 session is settling (a graceful restart, or before the neighbor has sent all routes), earlier routes stay in force. Of a
 lost session, the hosts that no other neighbor announces are removed.`,
-		Example:           "  sextant bgp peers -o wide",
-		Annotations:       seeAlso("sextant bgp routes"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			peers, err := a.agent().BGPPeers(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(bgpPeersView(peers))
-		},
+		Example:     "  sextant bgp peers -o wide",
+		Annotations: seeAlso("sextant bgp routes"),
+		RunE:        shows(a, a.agentFor, (*api.Client).BGPPeers, bgpPeersView),
 	}
 }
 
@@ -49,38 +39,24 @@ func bgpPeersView(peers []api.BGPPeer) view {
 		columns: []string{"NEIGHBOR", "ASN", "STATE", "WORD", "BFD", "RECEIVED", "ADVERTISED"},
 		wide:    []string{"SINCE", "REASON"},
 	}
-	v := view{value: api.List[api.BGPPeer]{Items: peers}}
-	for _, p := range peers {
+	return listView(peers, t, func(p api.BGPPeer) (string, []string) {
 		since := "-"
 		if p.Since != nil {
 			since = p.Since.Format(time.RFC3339)
 		}
-		t.rows = append(t.rows, []string{
+		return p.Address.String(), []string{
 			p.Address.String(), count(p.ASN), p.State, p.Session, orDash(p.BFD),
 			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), since, orDash(p.Reason),
-		})
-		v.names = append(v.names, p.Address.String())
-	}
-	v.tables = tables{t}
-	return v
+		}
+	})
 }
 
 func (a *app) bgpRoutes() *cobra.Command {
 	return &cobra.Command{
 		Use: "routes", Short: "List the routes to VIPs that are announced and learned",
-		Example:           "  sextant bgp routes -o json",
-		Annotations:       seeAlso("sextant bgp peers", "sextant backend list"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			routes, err := a.agent().BGPRoutes(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(bgpRoutesView(routes))
-		},
+		Example:     "  sextant bgp routes -o json",
+		Annotations: seeAlso("sextant bgp peers", "sextant backend list"),
+		RunE:        shows(a, a.agentFor, (*api.Client).BGPRoutes, bgpRoutesView),
 	}
 }
 
@@ -90,8 +66,7 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 			"IGNORED"},
 		wide: []string{"BEHAVIOR", "DISTINGUISHER"},
 	}
-	v := view{value: api.List[api.BGPRoute]{Items: routes}}
-	for _, r := range routes {
+	return listView(routes, t, func(r api.BGPRoute) (string, []string) {
 		weight, state := count(r.Weight), config.Up
 		if r.SID == nil {
 			weight = "-"
@@ -99,15 +74,12 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 		if r.Draining {
 			state = config.Draining
 		}
-		t.rows = append(t.rows, []string{
+		return r.VIP.String(), []string{
 			string(r.Direction), r.VIP.String(), portsText(r.Services), addressOrDash(r.SID),
 			weight, string(state), addressOrDash(r.Peer),
 			orDash(string(r.Ignored)), orDash(r.Behavior), orDash(r.Distinguisher),
-		})
-		v.names = append(v.names, r.VIP.String())
-	}
-	v.tables = tables{t}
-	return v
+		}
+	})
 }
 
 // portsText writes "80/tcp,any/udp", or "all".
@@ -153,11 +125,7 @@ nothing (its routes are withdrawn, which edges treat as draining).`,
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			changes, err := a.agent().Announce(ctx, config.Announce(args[0]))
-			if err != nil {
-				return err
-			}
-			return a.showChanges(changes)
+			return a.changed(a.agent().Announce(ctx, config.Announce(args[0])))
 		},
 	}
 }

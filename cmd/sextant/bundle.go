@@ -46,9 +46,7 @@ traffic, only counters.
 The archive is listed on stderr.`,
 		Example: `  sextant support-bundle
   sextant support-bundle --node /etc/sextant/node.yaml -f bundle.tar.gz`,
-		Annotations:       seeAlso("sextant doctor", "sextant status"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant doctor", "sextant status"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.supportBundle(cmd, file, node, bpf)
 		},

@@ -42,9 +42,7 @@ those of a node with the role strays alone are all seen by tcpdump.`,
 		Example: `  sextant lab exec quickstart edge -- sextant capture --count 10
   sextant capture --service web --verdict drop -w drops.pcapng
   sextant capture --source [2001:db8:c::1]:0 --duration 10s`,
-		Annotations:       seeAlso("sextant explain", "sextant monitor"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant explain", "sextant monitor"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.capture(cmd,
 				flags)

@@ -22,6 +22,9 @@ func (a *app) agent() *api.Client {
 	return client
 }
 
+// agentFor is agent, for commands that are made of their parts.
+func (a *app) agentFor(*cobra.Command) *api.Client { return a.agent() }
+
 // lister is a client of the agent for lists: --timeout is for each page of them.
 func (a *app) lister() *api.Client { return a.agent().EachWithin(a.timeout) }
 
@@ -51,6 +54,14 @@ func (a *app) showChanges(changes api.Changes) error {
 		}
 	}
 	return nil
+}
+
+// changed shows the answer to a write.
+func (a *app) changed(changes api.Changes, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.showChanges(changes)
 }
 
 // Colours of a terminal (ECMA-48, SGR).

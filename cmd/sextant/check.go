@@ -22,7 +22,6 @@ node may take more than half of this machine's memory, or if its secrets can't b
 not look for interfaces: "sextant apply --dry-run" does, on the node.`,
 		Example:     "  sextant check -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant apply", "sextant agent"),
-		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f, err := a.readNodeFile(cmd.Context(), file)
 			if err != nil {

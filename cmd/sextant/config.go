@@ -20,10 +20,8 @@ func (a *app) configShow() *cobra.Command {
 		Use: "show", Short: "Print the running configuration as a node file",
 		Long: `Print the running configuration as a node file, with the changes that were made while it ran. A secret
 that is in the file itself is left out unless --secrets is given; without it the file can't be applied.`,
-		Example:           "  sextant lab exec quickstart edge -- sextant config show",
-		Annotations:       seeAlso("sextant diff", "sextant apply"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant lab exec quickstart edge -- sextant config show",
+		Annotations: seeAlso("sextant diff", "sextant apply"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()

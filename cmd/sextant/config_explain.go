@@ -19,10 +19,8 @@ func (a *app) configSchema() *cobra.Command {
 		Long: `Print the JSON Schema of the node file, for editors and other programs. The package has it as
 /usr/share/sextant/node.schema.json. An editor with a YAML language server checks and completes a file that begins with
   # yaml-language-server: $schema=/usr/share/sextant/node.schema.json`,
-		Example:           "  sextant config schema",
-		Annotations:       seeAlso("sextant config explain", "sextant check"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant config schema",
+		Annotations: seeAlso("sextant config explain", "sextant check"),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.stdout.Write(config.JSONSchema)
 			return err

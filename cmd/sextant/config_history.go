@@ -15,10 +15,9 @@ func (a *app) configHistory() *cobra.Command {
 		Long: `List the configurations that ran on this node, the latest last: since when, who asked for it, by which command, and what it
 changed against the one before. With a number, print that one as a node file, without its secrets. The latest 50 are kept,
 as long as they take less than 64 MiB.`,
-		Example:           "  sextant lab exec quickstart edge -- sextant config history",
-		Annotations:       seeAlso("sextant config rollback"),
-		Args:              takes("[NUMBER]"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant lab exec quickstart edge -- sextant config history",
+		Annotations: seeAlso("sextant config rollback"),
+		Args:        takes("[NUMBER]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -33,11 +32,7 @@ as long as they take less than 64 MiB.`,
 				}
 				return err
 			}
-			list, err := a.agent().History(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(historyView(list))
+			return answered(a, historyView)(a.agent().History(ctx))
 		},
 	}
 }
@@ -45,8 +40,7 @@ as long as they take less than 64 MiB.`,
 func historyView(list []api.Applied) view {
 	t := table{columns: []string{"NUMBER", "TIME", "ACTION", "BY", "CHANGES", "STATE"},
 		wide: []string{"FIRST-CHANGE"}}
-	v := view{value: api.List[api.Applied]{Items: list}}
-	for _, one := range list {
+	return listView(list, t, func(one api.Applied) (string, []string) {
 		state, first := "", "-"
 		if one.Current {
 			state = "runs"
@@ -58,12 +52,9 @@ func historyView(list []api.Applied) view {
 			first = one.Changes[0]
 		}
 		number := strconv.Itoa(one.Number)
-		t.rows = append(t.rows, []string{number, one.Time.UTC().Format(time.RFC3339), one.Action,
-			one.By, strconv.Itoa(one.ChangeCount), orDash(state), first})
-		v.names = append(v.names, number)
-	}
-	v.tables = tables{t}
-	return v
+		return number, []string{number, one.Time.UTC().Format(time.RFC3339), one.Action,
+			one.By, strconv.Itoa(one.ChangeCount), orDash(state), first}
+	})
 }
 
 func configNumber(text string) (int, error) {
@@ -83,9 +74,8 @@ func (a *app) configRollback() *cobra.Command {
 of it is checked first, and what would end connections is refused. A configuration that waits for a confirmation is undone.`,
 		Example: "  sextant lab exec quickstart edge -- " +
 			"sextant config rollback --dry-run",
-		Annotations:       seeAlso("sextant config history", "sextant apply"),
-		Args:              takes("[NUMBER]"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant config history", "sextant apply"),
+		Args:        takes("[NUMBER]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number := 0
 			if len(args) == 1 {
@@ -114,11 +104,9 @@ of it is checked first, and what would end connections is refused. A configurati
 func (a *app) configConfirm() *cobra.Command {
 	return &cobra.Command{
 		Use: "confirm", Short: "Keep what was applied with --confirm",
-		Long:              `Keep what "sextant apply --confirm TIME" has applied, and what is undone otherwise.`,
-		Example:           "  sextant config confirm",
-		Annotations:       seeAlso("sextant apply", "sextant config history"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Long:        `Keep what "sextant apply --confirm TIME" has applied, and what is undone otherwise.`,
+		Example:     "  sextant config confirm",
+		Annotations: seeAlso("sextant apply", "sextant config history"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()

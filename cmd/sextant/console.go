@@ -32,7 +32,6 @@ lab's node, or to one elsewhere. A daemon with api.listen serves the console its
 		Example: "  sextant console --lab quickstart --node edge\n" +
 			"  sextant console --context edge1",
 		Annotations: seeAlso("sextant status", "sextant top", "sextant context"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.shown(lab, node, ofController)
 			if err != nil {

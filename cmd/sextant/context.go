@@ -154,7 +154,7 @@ func (a *app) contextAdd() *cobra.Command {
 			"api.pem\n" +
 			"  sextant context use edge1",
 		Annotations: seeAlso("sextant context use", "sextant token add"),
-		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("daemon", daemon, []string{access.Agent,
 				access.Controller}); err != nil {
@@ -216,27 +216,19 @@ func (a *app) contextList() *cobra.Command {
 		Use: "list", Short: "List the contexts, without their tokens",
 		Example:     "  sextant context list",
 		Annotations: seeAlso("sextant context use"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			list, _, err := a.contexts()
 			if err != nil {
 				return err
 			}
-			t := table{columns: []string{"NAME", "DAEMON", "ADDRESS", "CURRENT"}}
-			items := api.List[contextItem]{Items: []contextItem{}}
-			v := view{}
+			items := []contextItem{}
 			for _, c := range list {
-				current := "-"
-				if c.Current {
-					current = "yes"
-				}
-				t.rows = append(t.rows, []string{c.Name, c.Daemon, c.Address, current})
-				items.Items = append(items.Items, contextItem{c.Name, c.Daemon, c.Address,
-					c.Current})
-				v.names = append(v.names, c.Name)
+				items = append(items, contextItem{c.Name, c.Daemon, c.Address, c.Current})
 			}
-			v.value, v.tables = items, tables{t}
-			return a.show(v)
+			t := table{columns: []string{"NAME", "DAEMON", "ADDRESS", "CURRENT"}}
+			return a.show(listView(items, t, func(c contextItem) (string, []string) {
+				return c.Name, []string{c.Name, c.Daemon, c.Address, textIf(c.Current, "yes")}
+			}))
 		},
 	}
 }

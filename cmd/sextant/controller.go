@@ -116,16 +116,7 @@ func (a *app) controllerStatus() *cobra.Command {
 			"outcome.",
 		Example:     "  sextant controller status",
 		Annotations: seeAlso("sextant path reroutes"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			s, err := a.controller(cmd).Status(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(controllerStatusView(s))
-		},
+		RunE:        shows(a, a.controller, (*controller.Client).Status, controllerStatusView),
 	}
 }
 
@@ -202,7 +193,7 @@ unless other reports come first.`,
 		Example: "  sextant controller simulate [2001:db8:1::1]:40000 [2001:db8:2::1]:443 --path " +
 			"leaf1,spine1,leaf2",
 		Annotations: seeAlso("sextant path links", "sextant path reroutes"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := parseFlow(args, protocol)
 			if err != nil {
@@ -214,11 +205,7 @@ unless other reports come first.`,
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			d, err := a.controller(cmd).Simulate(ctx, r)
-			if err != nil {
-				return err
-			}
-			return a.show(decisionView(d))
+			return answered(a, decisionView)(a.controller(cmd).Simulate(ctx, r))
 		},
 	}
 	flowProtocolFlag(cmd, &protocol)
@@ -326,11 +313,7 @@ path in order, the bytes in queues before links, and whether the flow paused:
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			decisions, err := a.controller(cmd).Report(ctx, reports)
-			if err != nil {
-				return err
-			}
-			return a.show(decisionsView(decisions))
+			return answered(a, decisionsView)(a.controller(cmd).Report(ctx, reports))
 		},
 	}
 }
@@ -359,19 +342,15 @@ func (a *app) controllerLink() *cobra.Command {
 the policy sextant sent over a link that goes down get another path at once.`,
 		Example:     "  sextant controller link leaf1 spine1 down",
 		Annotations: seeAlso("sextant path links"),
-		Args:        takes("FROM", "TO", "up|down"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("FROM", "TO", "up|down"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[2] != "up" && args[2] != "down" {
 				return usageErrorf("%q: a link is up or down", args[2])
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			decisions, err := a.controller(cmd).SetLink(ctx, controller.LinkState{From: args[0],
-				To: args[1], Up: args[2] == "up"})
-			if err != nil {
-				return err
-			}
-			return a.show(decisionsView(decisions))
+			state := controller.LinkState{From: args[0], To: args[1], Up: args[2] == "up"}
+			return answered(a, decisionsView)(a.controller(cmd).SetLink(ctx, state))
 		},
 	}
 	return cmd

@@ -23,10 +23,8 @@ requests first by random choice, then by service hunting over two and over three
 times. Then let a server leave or return every second under downloads, by a router's equal-cost multipath, by
 VRF-shadowing and by offer, and count those that fail. It takes less than a minute, needs root, and leaves
 nothing behind. While it runs, a browser of this machine can look at its edge, by the address that is printed.`,
-		Example:           "  sextant demo",
-		Annotations:       seeAlso("sextant lab", "sextant loadgen"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant demo",
+		Annotations: seeAlso("sextant lab", "sextant loadgen"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := demoOptions{Output: a.stdout, JSON: a.output == formatJSON}
 			if !a.quiet {

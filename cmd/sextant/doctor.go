@@ -36,9 +36,7 @@ its state. Nothing is changed. Run it where the agent runs: in its network names
 The exit code is 0 without faults, 1 with faults. Notable findings do not count as faults.`,
 		Example: `  sextant lab exec quickstart edge -- sextant doctor
   sextant doctor --node /etc/sextant/node.yaml -o json`,
-		Annotations:       seeAlso("sextant check", "sextant status", "sextant support-bundle"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant check", "sextant status", "sextant support-bundle"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := a.diagnose(cmd, file, bpf, quick)
 			if err != nil {

@@ -23,9 +23,7 @@ A request that states no CPU time gets one from an exponential distribution. Eve
 header X-Server.`,
 		Example: "  sextant emulate --name web1 --listen [::]:8080 --cores 2 " +
 			"--workers 32",
-		Annotations:       seeAlso("sextant loadgen", "sextant lab"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant loadgen", "sextant lab"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(c.Addresses) == 0 {
 				return usageErrorf("no address is given; name one with --listen, like --listen " +

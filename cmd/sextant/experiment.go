@@ -45,10 +45,8 @@ func (a *app) experimentList() *cobra.Command {
 		Long: `List the experiments by paper. NEEDS names what the machine must have: "root" for network namespaces
 and eBPF, and Debian packages to install (apt-get install). Without apache2, srlb leaves out the part on Apache.
 LASTS is the time on two cores; --quick takes less.`,
-		Example:           "  sextant experiment list\n  sextant experiment list -o wide",
-		Annotations:       seeAlso("sextant experiment run"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant experiment list\n  sextant experiment list -o wide",
+		Annotations: seeAlso("sextant experiment run"),
 		RunE: func(*cobra.Command, []string) error {
 			return a.show(experimentsView())
 		},

@@ -55,8 +55,7 @@ func (a *app) explainCommand() *cobra.Command {
   sextant explain -r capture.pcapng -o wide`,
 		Annotations: seeAlso("sextant capture", "sextant service show",
 			"sextant backend list"),
-		Args:              takes("[SOURCE", "[DESTINATION"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: takes("[SOURCE", "[DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.explain(cmd,
 				args, flags)

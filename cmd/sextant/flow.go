@@ -17,9 +17,8 @@ func (a *app) flowTrace() *cobra.Command {
 		Long:  explainLong,
 		Example: "  sextant lab exec quickstart edge -- sextant flow trace " +
 			"203.0.113.7:40000 198.51.100.80:80",
-		Annotations:       seeAlso("sextant explain", "sextant sid list"),
-		Args:              takes("SOURCE", "DESTINATION"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant explain", "sextant sid list"),
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.explain(cmd,
 				args, flags)

@@ -27,9 +27,8 @@ Real servers are named by their SID instead of their address: -r fcbb:bb00:1::. 
   -L -C -S -Z  list, clear, save, zero           -g -i -m -p  forwarding method, persistence: not needed`,
 		Example: `  sextant ipvsadm -A -t 192.0.2.80:80 -s wlc
   sextant ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 2`,
-		Annotations:        seeAlso("sextant service add", "sextant backend add"),
-		DisableFlagParsing: true, // the letters are ipvsadm's
-		ValidArgsFunction:  cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant service add", "sextant backend add"),
+		Args:        cobra.ArbitraryArgs, DisableFlagParsing: true, // the letters are ipvsadm's
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
 				return cmd.Help()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/agent/api"
 	"sextant/config"
 	"sextant/lab"
 )
@@ -208,10 +207,8 @@ type labItem struct {
 func (a *app) labList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the labs of this machine",
-		Example:           "  sextant lab list",
-		Annotations:       seeAlso("sextant lab down"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant lab list",
+		Annotations: seeAlso("sextant lab down"),
 		RunE: func(*cobra.Command, []string) error {
 			labs, err := lab.List()
 			if err != nil {
@@ -223,20 +220,18 @@ func (a *app) labList() *cobra.Command {
 }
 
 func labsView(labs []lab.Summary) view {
-	list := api.List[labItem]{Items: []labItem{}}
-	t := table{columns: []string{"NAME", "STATUS", "NODES", "PROCESSES", "CREATED", "FILE"}}
-	v := view{}
+	items := []labItem{}
 	for _, l := range labs {
-		list.Items = append(list.Items, labItem{l.Name, l.Status, len(l.Nodes), l.Processes,
-			l.Created, l.File})
-		t.rows = append(t.rows, []string{
-			l.Name, string(l.Status), count(len(l.Nodes)), count(l.Processes),
-			l.Created.Format(time.RFC3339), orDash(l.File),
-		})
-		v.names = append(v.names, l.Name)
+		items = append(items, labItem{l.Name, l.Status, len(l.Nodes), l.Processes, l.Created,
+			l.File})
 	}
-	v.value, v.tables = list, tables{t}
-	return v
+	t := table{columns: []string{"NAME", "STATUS", "NODES", "PROCESSES", "CREATED", "FILE"}}
+	return listView(items, t, func(l labItem) (string, []string) {
+		return l.Name, []string{
+			l.Name, string(l.Status), count(l.Nodes), count(l.Processes),
+			l.Created.Format(time.RFC3339), orDash(l.File),
+		}
+	})
 }
 
 // openLab finds a lab, or says which there are.

@@ -185,11 +185,10 @@ func (a *app) completeLinks(cmd *cobra.Command, args []string,
 func (a *app) labWire() *cobra.Command {
 	return &cobra.Command{
 		Use: "wire FILE", Short: "Carry the packets of a lab's links; the lab runs this itself",
-		Hidden:            true,
-		Example:           "  sextant lab wire wire.json",
-		Annotations:       seeAlso("sextant lab up", "sextant lab link"),
-		Args:              takes("FILE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Hidden:      true,
+		Example:     "  sextant lab wire wire.json",
+		Annotations: seeAlso("sextant lab up", "sextant lab link"),
+		Args:        takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return linkemu.Run(cmd.Context(), args[0])
 		},

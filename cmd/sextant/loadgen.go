@@ -58,9 +58,8 @@ right answer at all.`,
 		Example: `  sextant lab exec quickstart client -- sextant loadgen "http://[2001:db8:80::80]/" --rate 50 --service 20ms --duration 10s
   sextant lab exec quickstart client -- sextant loadgen "http://[2001:db8:80::80]/?bytes=1000000" --workers 4
   sextant loadgen http://web.example/ --replay access.log --speed 10 --duration 5m`,
-		Annotations:       seeAlso("sextant emulate", "sextant lab exec"),
-		Args:              takes("URL"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant emulate", "sextant lab exec"),
+		Args:        takes("URL"),
 	}
 	flags := cmd.Flags()
 	flags.Float64Var(&f.open.Rate, "rate", 0, "open: mean number of requests per second")

@@ -17,36 +17,22 @@ func (a *app) mapCommand() *cobra.Command {
 func (a *app) mapList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the eBPF maps and how full they are",
-		Example:           "  sextant lab exec quickstart edge -- sextant map list",
-		Annotations:       seeAlso("sextant map dump", "sextant status"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			maps, err := a.agent().Maps(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(mapsView(maps))
-		},
+		Example:     "  sextant lab exec quickstart edge -- sextant map list",
+		Annotations: seeAlso("sextant map dump", "sextant status"),
+		RunE:        shows(a, a.agentFor, (*api.Client).Maps, mapsView),
 	}
 }
 
 func mapsView(maps []api.Map) view {
 	t := table{columns: []string{"NAME", "ROLE", "TYPE", "ENTRIES", "CAPACITY", "USED"}}
-	v := view{value: api.List[api.Map]{Items: maps}}
-	for _, m := range maps {
+	return listView(maps, t, func(m api.Map) (string, []string) {
 		entries, used := "-", "-"
 		if m.Entries != nil {
 			entries, used = count(*m.Entries), share(*m.Entries, m.Capacity)
 		}
-		t.rows = append(t.rows, []string{m.Name, string(m.Role), m.Type, entries, count(m.Capacity),
-			used})
-		v.names = append(v.names, m.Name)
-	}
-	v.tables = tables{t}
-	return v
+		return m.Name, []string{m.Name, string(m.Role), m.Type, entries, count(m.Capacity),
+			used}
+	})
 }
 
 func (a *app) mapDump() *cobra.Command {
@@ -65,11 +51,7 @@ their paths are "paths", by service number and id of the backend.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			entries, err := a.agent().DumpMap(ctx, api.Role(role), args[0], limit)
-			if err != nil {
-				return err
-			}
-			return a.show(dumpView(entries))
+			return answered(a, dumpView)(a.agent().DumpMap(ctx, api.Role(role), args[0], limit))
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 1000, "at most so many entries, up to 100000")
@@ -95,18 +77,14 @@ func (a *app) completeMaps(cmd *cobra.Command, args []string,
 
 func dumpView(entries []api.MapEntry) view {
 	t := table{columns: []string{"KEY", "VALUE", "CPU"}}
-	v := view{value: api.List[api.MapEntry]{Items: entries}}
-	for _, e := range entries {
+	return listView(entries, t, func(e api.MapEntry) (string, []string) {
 		cpu := "-"
 		if e.CPU != nil {
 			cpu = count(uint64(*e.CPU))
 		}
 		key := jsonText(e.Key)
-		t.rows = append(t.rows, []string{key, jsonText(e.Value), cpu})
-		v.names = append(v.names, key)
-	}
-	v.tables = tables{t}
-	return v
+		return key, []string{key, jsonText(e.Value), cpu}
+	})
 }
 
 // jsonText writes a value that came as JSON on one line; text without quotes.

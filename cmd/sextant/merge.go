@@ -24,19 +24,9 @@ func (a *app) mergeList() *cobra.Command {
 A packet is missing if no copy of it has come; it is lost on a path if none came there. Both count packets on their way too. First are
 those packets of a path that came before their copies. RECENT-LOSS and RECENT-DELAY are those of the latest 10 seconds; delays are one-way,
 as right as the clocks of the two machines, and there are none in the SID form.`,
-		Example:           "  sextant lab exec policies egress -- sextant merge list",
-		Annotations:       seeAlso("sextant policy show", "sextant sid list"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			flows, err := a.agent().Merge(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(mergeView(flows))
-		},
+		Example:     "  sextant lab exec policies egress -- sextant merge list",
+		Annotations: seeAlso("sextant policy show", "sextant sid list"),
+		RunE:        shows(a, a.agentFor, (*api.Client).Merge, mergeView),
 	}
 }
 

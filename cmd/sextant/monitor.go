@@ -70,9 +70,7 @@ each event, as when a backend fails. The line of role telemetry says what became
 the sink reported some. In JSON it is one object per line, with the counters themselves.`,
 		Example: "  sextant lab exec quickstart edge -- sextant monitor --interval " +
 			"500ms --count 4",
-		Annotations:       seeAlso("sextant top", "sextant status"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant top", "sextant status"),
 	}
 	w := watchFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

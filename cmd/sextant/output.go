@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
 )
 
 // The formats of the output.
@@ -57,6 +61,37 @@ func (a *app) show(v view) error {
 	}
 	fmt.Fprint(a.stdout, visible(v.prose))
 	return v.tables.write(a.stdout, a.output == formatWide)
+}
+
+// listView is a list with a row and a name for each item.
+func listView[T any](items []T, t table, row func(T) (name string, cells []string)) view {
+	v := view{value: api.List[T]{Items: items}}
+	for _, item := range items {
+		name, cells := row(item)
+		v.names, t.rows = append(v.names, name), append(t.rows, cells)
+	}
+	v.tables = tables{t}
+	return v
+}
+
+// answered shows the answer to a question.
+func answered[T any](a *app, as func(T) view) func(T, error) error {
+	return func(answer T, err error) error {
+		if err != nil {
+			return err
+		}
+		return a.show(as(answer))
+	}
+}
+
+// shows makes the run of a command that puts one question to a daemon and shows the answer.
+func shows[C, T any](a *app, client func(*cobra.Command) C,
+	ask func(C, context.Context) (T, error), as func(T) view) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := a.withTimeout(cmd)
+		defer cancel()
+		return answered(a, as)(ask(client(cmd), ctx))
+	}
 }
 
 func writeJSON(w io.Writer, value any) error {

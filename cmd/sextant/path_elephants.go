@@ -57,7 +57,7 @@ func (a *app) pathPorts() *cobra.Command {
 			"  curl --local-port $(sextant path ports 10.0.1.1 10.0.2.1:443 " +
 			"--via leaf1,spine2,leaf2 -o name) https://10.0.2.1/",
 		Annotations: seeAlso("sextant path best", "sextant path recover", "sextant path encode"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
@@ -72,7 +72,9 @@ func (a *app) pathPorts() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(steeredView(s, []controller.Steered{s}))
+			v := steeredView([]controller.Steered{s})
+			v.value = s
+			return a.show(v)
 		},
 	}
 	f.add(cmd)
@@ -91,7 +93,7 @@ came to it. A flow whose source chose no path is hashed: its way is told too, wh
 file has the routers' numbers (routers: [{name: leaf1, cflb: 7}]).`,
 		Example:     "  sextant path recover 10.0.1.1:40000 10.0.2.1:443",
 		Annotations: seeAlso("sextant path ports", "sextant path decode"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
@@ -99,11 +101,7 @@ file has the routers' numbers (routers: [{name: leaf1, cflb: 7}]).`,
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			s, err := a.controller(cmd).Recover(ctx, q)
-			if err != nil {
-				return err
-			}
-			return a.show(recoveredView(s))
+			return answered(a, recoveredView)(a.controller(cmd).Recover(ctx, q))
 		},
 	}
 	f.add(cmd)
@@ -124,7 +122,7 @@ telemetry. Nothing is placed: "path place" does that.`,
 		Example: "  sextant path best 10.0.1.1 10.0.2.1:443\n" +
 			"  sextant path best 10.0.1.1 10.0.2.1:443 --by weight --paths 2 -o json",
 		Annotations: seeAlso("sextant path place", "sextant path links"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
@@ -133,11 +131,7 @@ telemetry. Nothing is placed: "path place" does that.`,
 			q.By, q.Count = by, paths
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			list, err := a.controller(cmd).Best(ctx, q)
-			if err != nil {
-				return err
-			}
-			return a.show(steeredView(flowsResult[controller.Steered]{list}, list))
+			return answered(a, steeredView)(a.controller(cmd).Best(ctx, q))
 		},
 	}
 	f.add(cmd)
@@ -163,7 +157,7 @@ coloring no link of a fat tree, or of leaves and spines, carries more flows than
 		Example: "  sextant path place 10.0.1.1 10.0.2.1:443 --name backup-7\n" +
 			"  sextant path place 10.0.1.1:40000 10.0.2.1:443 --name backup-7 --for 10m",
 		Annotations: seeAlso("sextant path placed", "sextant path release", "sextant path mptcp"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
@@ -179,7 +173,9 @@ coloring no link of a fat tree, or of leaves and spines, carries more flows than
 			if err != nil {
 				return err
 			}
-			return a.show(elephantsView(out, append(out.Items, out.Moved...)))
+			v := elephantsView(append(out.Items, out.Moved...))
+			v.value = out
+			return a.show(v)
 		},
 	}
 	f.add(cmd)
@@ -198,16 +194,7 @@ func (a *app) pathPlaced() *cobra.Command {
 with the ports or flow labels that take them, and for how long they are counted there.`,
 		Example:     "  sextant path placed -o wide",
 		Annotations: seeAlso("sextant path place", "sextant path release"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			list, err := a.controller(cmd).Elephants(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(elephantsView(flowsResult[controller.Elephant]{list}, list))
-		},
+		RunE:        shows(a, a.controller, (*controller.Client).Elephants, elephantsView),
 	}
 }
 
@@ -224,7 +211,6 @@ func (a *app) pathRelease() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -247,20 +233,16 @@ func fieldOf(s controller.Steered) string {
 	return count(s.Flow.Source.Port())
 }
 
-func steeredView(value any, list []controller.Steered) view {
+func steeredView(list []controller.Steered) view {
 	t := table{columns: []string{"SOURCE", "DESTINATION", "FLOW-LABEL", "PATH"}}
-	v := view{value: value}
-	for _, s := range list {
+	return listView(list, t, func(s controller.Steered) (string, []string) {
 		label := ""
 		if s.FlowLabel != nil {
 			label = fieldOf(s)
 		}
-		t.rows = append(t.rows, []string{s.Flow.Source.String(), s.Flow.Destination.String(),
-			orDash(label), strings.Join(s.Path, " ")})
-		v.names = append(v.names, fieldOf(s))
-	}
-	v.tables = tables{t}
-	return v
+		return fieldOf(s), []string{s.Flow.Source.String(), s.Flow.Destination.String(),
+			orDash(label), strings.Join(s.Path, " ")}
+	})
 }
 
 func recoveredView(s controller.Steered) view {
@@ -276,21 +258,17 @@ func recoveredView(s controller.Steered) view {
 	return view{value: s, prose: prose + "\n", tables: tables{t}, names: s.Path}
 }
 
-func elephantsView(value any, list []controller.Elephant) view {
+func elephantsView(list []controller.Elephant) view {
 	t := table{columns: []string{"NAME", "SOURCE", "DESTINATION", "FLOW-LABEL", "MOVED", "PATH"},
 		wide: []string{"PROTOCOL", "BY", "LOAD", "LEFT", "PROBLEM"}}
-	v := view{value: value}
-	for _, e := range list {
+	return listView(list, t, func(e controller.Elephant) (string, []string) {
 		label := ""
 		if e.FlowLabel != nil {
 			label = fieldOf(e.Steered)
 		}
 		left := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
-		t.rows = append(t.rows, []string{e.Name, e.Flow.Source.String(),
+		return e.Name, []string{e.Name, e.Flow.Source.String(),
 			e.Flow.Destination.String(), orDash(label), yes(e.Moved), strings.Join(e.Path, " "),
-			string(e.Flow.Protocol), e.By, count(e.Load), left.String(), orDash(e.Problem)})
-		v.names = append(v.names, e.Name)
-	}
-	v.tables = tables{t}
-	return v
+			string(e.Flow.Protocol), e.By, count(e.Load), left.String(), orDash(e.Problem)}
+	})
 }

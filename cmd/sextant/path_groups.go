@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent/api"
 	"sextant/controller"
 )
 
@@ -18,34 +19,21 @@ paths over links that are down. There are groups if the controller's file has pr
 node file has headend.spread.`,
 		Example:     "  sextant path groups -o wide",
 		Annotations: seeAlso("sextant path links", "sextant controller status"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			groups, err := a.controller(cmd).Groups(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(groupsView(groups))
-		},
+		RunE:        shows(a, a.controller, (*controller.Client).Groups, groupsView),
 	}
 }
 
 func groupsView(groups []controller.Group) view {
 	t := table{columns: []string{"FROM", "TO", "SHARE", "PATH"}, wide: []string{"PREFIXES"}}
-	v := view{value: flowsResult[controller.Group]{groups}}
+	v := view{value: api.List[controller.Group]{Items: groups}}
 	for _, g := range groups {
-		var prefixes []string
-		for _, p := range g.Prefixes {
-			prefixes = append(prefixes, p.String())
-		}
 		for _, p := range g.Paths {
 			share := "down"
 			if p.Share != nil {
 				share = fmt.Sprintf("%.1f %%", 100**p.Share)
 			}
 			t.rows = append(t.rows, []string{g.From, g.To, share, strings.Join(p.Path, " "),
-				strings.Join(prefixes, " ")})
+				joined(g.Prefixes, " ")})
 		}
 		v.names = append(v.names, g.From+">"+g.To)
 	}

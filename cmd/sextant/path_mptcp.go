@@ -46,8 +46,6 @@ of the node file does the same in the agent, with other subflows for each destin
 			"  sextant path mptcp --subflows 2",
 		Annotations: seeAlso("sextant path subflows", "sextant path run", "sextant path probe",
 			"sextant path placed"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			socket, _ := a.controllerSocket(cmd)
 			return a.manageSubflows(cmd.Context(), f,

@@ -17,10 +17,9 @@ with the INDEX by which sources name them: sorted by gateway, then by interface,
 in which the kernel or a routing daemon holds them. With ADDRESS, those of the destination's longest
 prefix. STATE is down for a next hop that keeps its index and gets no packets, and hashed where the
 kernel decides.`,
-		Example:           "  sextant path next-hops 10.3.1.3",
-		Annotations:       seeAlso("sextant path encode", "sextant path decode", "sextant status"),
-		Args:              takes("[ADDRESS]"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant path next-hops 10.3.1.3",
+		Annotations: seeAlso("sextant path encode", "sextant path decode", "sextant status"),
+		Args:        takes("[ADDRESS]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()

@@ -38,9 +38,8 @@ alone shows as loss of all paths.
 It ends with 0 if nothing is lost, with 1 if a path loses packets. It needs root.`,
 		Example: "  sextant path probe 10.3.1.3 --next-hops 2,2 --fields source-port --radix 4 " +
 			"--key 000102030405060708090a0b0c0d0e0f",
-		Annotations:       seeAlso("sextant path run", "sextant path encode", "sextant doctor"),
-		Args:              takes("ADDRESS"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant path run", "sextant path encode", "sextant doctor"),
+		Args:        takes("ADDRESS"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.probePaths(f, args[0])
 		},

@@ -42,9 +42,8 @@ leaves, whatever label the kernel chose, also after losses (net.core.txrehash); 
 Loopback addresses are left alone. The exit code is that of the command. It needs root.`,
 		Example: "  sextant path run --via 1,0 --fields source-port --radix 4 " +
 			"--key 000102030405060708090a0b0c0d0e0f -- curl http://10.3.1.3/",
-		Annotations:       seeAlso("sextant path encode", "sextant path next-hops"),
-		Args:              atLeast("COMMAND"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant path encode", "sextant path next-hops"),
+		Args:        atLeast("COMMAND"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.runSteered(f, args)
 		},

@@ -115,7 +115,7 @@ func (a *app) pathEncode() *cobra.Command {
 			"--hop 64:1 --hop 63:0 " +
 			"--key 000102030405060708090a0b0c0d0e0f",
 		Annotations: seeAlso("sextant path decode", "sextant path assign"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := parseHops(hops)
 			if err != nil {
@@ -212,7 +212,7 @@ and the next hop that it takes of a number of equal ones.`,
 			"4 --next-hops 2 " +
 			"--key 000102030405060708090a0b0c0d0e0f",
 		Annotations: seeAlso("sextant path encode"),
-		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := f.packet(args)
 			if err != nil {

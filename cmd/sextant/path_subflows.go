@@ -15,19 +15,9 @@ matches. STATE is managed for one that has subflows by its rule, or gets them; w
 has not carried enough bytes; left for one of another path manager or of no rule. Each line below
 has a subflow on a path that the rule wants: the index of the next hop at each router, or the
 routers that the controller named.`,
-		Example:           "  sextant path subflows",
-		Annotations:       seeAlso("sextant path mptcp", "sextant path placed", "sextant status"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			list, err := a.agent().Subflows(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(subflowsView(list))
-		},
+		Example:     "  sextant path subflows",
+		Annotations: seeAlso("sextant path mptcp", "sextant path placed", "sextant status"),
+		RunE:        shows(a, a.agentFor, (*api.Client).Subflows, subflowsView),
 	}
 }
 

@@ -25,19 +25,9 @@ func (a *app) policyCommand() *cobra.Command {
 func (a *app) policyList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the SR policies of this head-end, with what is active",
-		Example:           "  sextant lab exec policies ingress -- sextant policy list",
-		Annotations:       seeAlso("sextant policy show", "sextant merge list"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			policies, err := a.agent().Policies(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(policiesView(policies))
-		},
+		Example:     "  sextant lab exec policies ingress -- sextant policy list",
+		Annotations: seeAlso("sextant policy show", "sextant merge list"),
+		RunE:        shows(a, a.agentFor, (*api.Client).Policies, policiesView),
 	}
 }
 
@@ -46,23 +36,19 @@ func policiesView(policies []api.Policy) view {
 		columns: []string{"NAME", "ACTIVE-PATH", "ACTION", "LISTS", "PACKETS", "BYTES"},
 		wide:    []string{"NUMBERED", "MTU", "COLOR", "ENDPOINT", "MADE-BY", "INDEX"},
 	}
-	v := view{value: api.List[api.Policy]{Items: policies}}
-	for _, p := range policies {
+	return listView(policies, t, func(p api.Policy) (string, []string) {
 		action, lists := "-", "-"
 		for _, path := range p.Paths {
 			if path.Active {
 				action, lists = string(path.Action), usedLists(path)
 			}
 		}
-		t.rows = append(t.rows, []string{
+		return p.Name, []string{
 			p.Name, orDash(p.ActivePath), action, lists, count(p.Packets), count(p.Bytes),
 			count(p.NumberedPackets), orDash(unlessZero(p.MTU)), orDash(unlessZero(int(p.Color))),
 			textIf(p.Endpoint.IsValid(), p.Endpoint.String()), madeBy(p), count(p.Index),
-		})
-		v.names = append(v.names, p.Name)
-	}
-	v.tables = tables{t}
-	return v
+		}
+	})
 }
 
 // usedLists names the lists that packets take.

@@ -23,19 +23,9 @@ func (a *app) protectCommand() *cobra.Command {
 func (a *app) protectList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the protections of this head-end",
-		Example:           "  sextant lab exec protect r1 -- sextant protect list",
-		Annotations:       seeAlso("sextant protect show"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			protections, err := a.agent().Protections(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(protectionsView(protections))
-		},
+		Example:     "  sextant lab exec protect r1 -- sextant protect list",
+		Annotations: seeAlso("sextant protect show"),
+		RunE:        shows(a, a.agentFor, (*api.Client).Protections, protectionsView),
 	}
 }
 
@@ -44,8 +34,7 @@ func protectionsView(protections []api.Protection) view {
 		columns: []string{"NAME", "FROM", "TO", "STATE", "COPIES", "SPARES", "RATE", "TRAFFIC"},
 		wide:    []string{"EGRESS", "FLOWS", "DISJOINT", "REASON"},
 	}
-	v := view{value: api.List[api.Protection]{Items: protections}}
-	for _, p := range protections {
+	return listView(protections, t, func(p api.Protection) (string, []string) {
 		carry, spare := 0, 0
 		for _, path := range p.Paths {
 			switch path.Role {
@@ -55,17 +44,14 @@ func protectionsView(protections []api.Protection) view {
 				spare++
 			}
 		}
-		t.rows = append(t.rows, []string{
+		return p.Name, []string{
 			p.Name, p.From, p.To, string(p.State), fmt.Sprintf("%d/%d", carry, p.Copies),
 			fmt.Sprintf("%d/%d", spare, p.Spares),
 			textIf(p.RateKbps != 0, config.FormatRate(p.RateKbps)), p.Match, p.Egress.String(),
 			flowsText(p.Flows), p.Disjoint,
 			orDash(p.Reason),
-		})
-		v.names = append(v.names, p.Name)
-	}
-	v.tables = tables{t}
-	return v
+		}
+	})
 }
 
 func flowsText(flows []int) string {
@@ -102,9 +88,8 @@ section of the node file.`,
 			"  sextant lab exec protect r1 -- sextant protect add bank --from r1 --to r7 " +
 			"--egress fcbb:bb00:7:f:: " +
 			"--match dscp=46 --copies 3 --spares 1 --dry-run",
-		Annotations:       seeAlso("sextant protect show", "sextant path explain", "sextant merge"),
-		Args:              takes("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant protect show", "sextant path explain", "sextant merge"),
+		Args:        takes("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.addProtection(cmd, o, args[0])
 		},
@@ -247,11 +232,7 @@ func (a *app) protectDelete() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			changes, err := a.agent().DeleteProtection(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.showChanges(changes)
+			return a.changed(a.agent().DeleteProtection(ctx, args[0]))
 		},
 	}
 }

@@ -91,7 +91,23 @@ hunting with random choice, in network namespaces of this machine.`,
 		&cobra.Group{ID: groupTry, Title: "Try and measure:"},
 	)
 	root.AddCommand(a.commands()...)
+	settleArguments(root)
 	return root
+}
+
+// settleArguments has commands take the arguments that they name, and no others, and offer files
+// only where their usage names one.
+func settleArguments(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		settleArguments(c)
+		if c.Args == nil {
+			c.Args = takes()
+		}
+		if c.ValidArgsFunction == nil && !c.HasSubCommands() &&
+			!strings.Contains(c.Use, "FILE") && !strings.Contains(c.Use, "FOLDER") {
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
 }
 
 // Groups of commands in the help.

@@ -23,10 +23,9 @@ func (a *app) routeList() *cobra.Command {
 NEXT-HOPS forward packets; where buckets distinguish flows, a weight is the number of buckets of a next hop. SHADOW
 are the next hops before the last change; they forward strays, which hosts without the connection sent back. STATE is
 pending until the kernel has taken a change, and names the reason where an edge does not use a route.`,
-		Example:           "  sextant route list blue -o json",
-		Annotations:       seeAlso("sextant route sources", "sextant backend list"),
-		Args:              takes("[VRF]"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant route list blue -o json",
+		Annotations: seeAlso("sextant route sources", "sextant backend list"),
+		Args:        takes("[VRF]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -64,8 +63,7 @@ func routesOf(routes []api.Route, vrf string) (list []api.Route, err error) {
 func routesView(routes []api.Route) view {
 	t := table{columns: []string{"VRF", "PREFIX", "NEXT-HOPS", "SHADOW", "STATE"},
 		wide: []string{"DATAPATH"}}
-	v := view{value: api.List[api.Route]{Items: routes}}
-	for _, r := range routes {
+	return listView(routes, t, func(r api.Route) (string, []string) {
 		state := "-"
 		switch {
 		case r.Pending:
@@ -73,12 +71,9 @@ func routesView(routes []api.Route) view {
 		case r.Ignored != "":
 			state = string(r.Ignored)
 		}
-		t.rows = append(t.rows, []string{r.VRF, r.Prefix.String(), hopsText(r.NextHops),
-			hopsText(r.Shadow), state, string(r.Datapath)})
-		v.names = append(v.names, r.Prefix.String())
-	}
-	v.tables = tables{t}
-	return v
+		return r.Prefix.String(), []string{r.VRF, r.Prefix.String(), hopsText(r.NextHops),
+			hopsText(r.Shadow), state, string(r.Datapath)}
+	})
 }
 
 // hopsText writes "fcbb:bb00:1::,fcbb:bb00:2:: fcbb:bb00:3:: weight 2": segments of a hop with
@@ -98,10 +93,8 @@ func (a *app) routeSources() *cobra.Command {
 		Use: "sources", Short: "List the sources of this node's routes",
 		Long: `List the sources of this node's routes: fpm is FRRouting's zebra, kernel the kernel's routing tables, bgp the node's
 own speaker. While a source is not COMPLETE, its earlier routes stay in force.`,
-		Example:           "  sextant route sources -o wide",
-		Annotations:       seeAlso("sextant route list", "sextant bgp peers"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant route sources -o wide",
+		Annotations: seeAlso("sextant route list", "sextant bgp peers"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -114,8 +107,7 @@ own speaker. While a source is not COMPLETE, its earlier routes stay in force.`,
 					"MALFORMED"},
 				wide: []string{"RESYNCS", "REASON"},
 			}
-			v := view{value: api.List[api.RouteSource]{Items: sources}}
-			for _, s := range sources {
+			return a.show(listView(sources, t, func(s api.RouteSource) (string, []string) {
 				client, complete := "-", "no"
 				if s.Client != nil {
 					client = s.Client.String()
@@ -123,15 +115,12 @@ own speaker. While a source is not COMPLETE, its earlier routes stay in force.`,
 				if s.Complete {
 					complete = "yes"
 				}
-				t.rows = append(t.rows, []string{
+				return string(s.Source), []string{
 					string(s.Source), client, complete, count(s.Routes), count(s.Messages),
 					count(s.Sessions), count(s.Malformed),
 					count(s.Resyncs), orDash(s.Reason),
-				})
-				v.names = append(v.names, string(s.Source))
-			}
-			v.tables = tables{t}
-			return a.show(v)
+				}
+			}))
 		},
 	}
 }

@@ -21,10 +21,8 @@ func (a *app) serviceList() *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the services of this node, with their counters",
-		Example:           "  sextant lab exec quickstart edge -- sextant service list",
-		Annotations:       seeAlso("sextant service show", "sextant backend list"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant lab exec quickstart edge -- sextant service list",
+		Annotations: seeAlso("sextant service show", "sextant backend list"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			services, err := a.lister().Services(cmd.Context(), "", api.Role(role))
 			if err != nil {
@@ -48,18 +46,14 @@ func servicesView(services []api.Service) view {
 		wide: []string{"BYTES", "CANDIDATES", "THRESHOLD", "ENCAPSULATION", "BUCKETS", "OFFERED",
 			"ACCEPTED", "REFUSED", "FORCED", "PASSED-ON"},
 	}
-	v := view{value: api.List[api.Service]{Items: services}}
-	for _, s := range services {
+	return listView(services, t, func(s api.Service) (string, []string) {
 		edge, host := edgeColumns(s.Edge), hostColumns(s.Host)
-		t.rows = append(t.rows, []string{
+		return s.Name, []string{
 			s.Name, string(s.Role), s.Endpoint().String(), edge[1], policyOf(s), host[2],
 			count(s.Packets), count(s.Bytes), edge[0], host[1],
 			edge[2], edge[3], host[3], host[4], host[5], host[6], host[7],
-		})
-		v.names = append(v.names, s.Name)
-	}
-	v.tables = tables{t}
-	return v
+		}
+	})
 }
 
 // policyOf is how an edge sends connections to chains, and how a host accepts them.
@@ -242,9 +236,8 @@ func (a *app) serviceAdd() *cobra.Command {
 On an edge a service has candidates, on a host an acceptance policy.`,
 		Example: `  sextant lab exec quickstart edge -- sextant service add alt --vip 2001:db8:80::80 --port 8080
   sextant lab exec quickstart web1 -- sextant service add alt --vip 2001:db8:80::80 --port 8080 --policy dynamic --workers 32`,
-		Annotations:       seeAlso("sextant backend add", "sextant service set"),
-		Args:              takes("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant backend add", "sextant service set"),
+		Args:        takes("NAME"),
 	}
 	flags := newServiceFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -283,11 +276,7 @@ func (a *app) putService(cmd *cobra.Command, put api.Put, name string, flags *se
 	}
 	ctx, cancel := a.withTimeout(cmd)
 	defer cancel()
-	changes, err := a.agent().PutService(ctx, put, name, api.Role(flags.role), spec)
-	if err != nil {
-		return err
-	}
-	return a.showChanges(changes)
+	return a.changed(a.agent().PutService(ctx, put, name, api.Role(flags.role), spec))
 }
 
 func (a *app) serviceDelete() *cobra.Command {
@@ -307,11 +296,7 @@ open when the service goes are broken. A service that carries traffic is deleted
 			}
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			changes, err := a.agent().DeleteService(ctx, args[0], api.Role(role))
-			if err != nil {
-				return err
-			}
-			return a.showChanges(changes)
+			return a.changed(a.agent().DeleteService(ctx, args[0], api.Role(role)))
 		},
 	}
 	roleFlag(cmd, &role)

@@ -14,10 +14,8 @@ func (a *app) sidCommand() *cobra.Command {
 func (a *app) sidList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the local SIDs and what they do",
-		Example:           "  sextant lab exec quickstart web1 -- sextant sid list",
-		Annotations:       seeAlso("sextant backend list"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant lab exec quickstart web1 -- sextant sid list",
+		Annotations: seeAlso("sextant backend list"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -26,13 +24,9 @@ func (a *app) sidList() *cobra.Command {
 				return err
 			}
 			t := table{columns: []string{"PREFIX", "BEHAVIOR"}}
-			v := view{value: api.List[api.SID]{Items: sids}}
-			for _, s := range sids {
-				t.rows = append(t.rows, []string{s.Prefix.String(), s.Behavior})
-				v.names = append(v.names, s.Prefix.String())
-			}
-			v.tables = tables{t}
-			return a.show(v)
+			return a.show(listView(sids, t, func(s api.SID) (string, []string) {
+				return s.Prefix.String(), []string{s.Prefix.String(), s.Behavior}
+			}))
 		},
 	}
 }

@@ -42,9 +42,7 @@ server took packets of.`,
 		Example: `  sextant sim churn --servers 8 --flap 1s --policy offer,shadow,ecmp --table rendezvous,exact,modulo --flows 10000000
   sextant sim churn --servers 8 --min-up 3 --life 20s --policy offer
   sextant sim churn --servers 100 --edges 4 --lag 200ms --restart 2s --policy offer -o json`,
-		Annotations:       seeAlso("sextant experiment", "sextant service"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant experiment", "sextant service"),
 		RunE: func(cmd *cobra.Command,
 			_ []string) error {
 			return a.runChurn(cmd.Context(), o)

@@ -58,9 +58,7 @@ times with those of the first policy at the same load.`,
 		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
   sextant sim hunting --speeds 1,1,1,0.5 --stall 200ms --policy random,average/3,prequal
   sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
-		Annotations:       seeAlso("sextant experiment", "sextant demo"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant experiment", "sextant demo"),
 		RunE: func(cmd *cobra.Command,
 			_ []string) error {
 			return a.runHunting(cmd.Context(), o)

@@ -28,9 +28,7 @@ func (a *app) statusCommand() *cobra.Command {
 			"attached where the node file wants it: packets are not processed there then.",
 		Example: `  sextant lab exec quickstart edge -- sextant status
   sextant lab exec quickstart edge -- sextant status --brief`,
-		Annotations:       seeAlso("sextant service list", "sextant monitor"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant service list", "sextant monitor"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()

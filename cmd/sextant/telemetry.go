@@ -49,7 +49,6 @@ Quantiles are at most 25 % above the true ones. With --follow, again in each int
 		Example: "  sextant telemetry links -o wide\n" +
 			"  sextant telemetry links --follow --interval 5s -o json",
 		Annotations: seeAlso("sextant telemetry path", "sextant telemetry listen"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := followFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -145,20 +144,17 @@ func telemetryLinksView(links []listener.Link) view {
 	t := table{columns: []string{"NODE", "EGRESS", "SAMPLES", "QUEUE BYTES", "QUEUE P99",
 		"LATENCY P50", "LATENCY P99", "USED", "DROPS", "AGE"},
 		wide: []string{"QUEUE MAX", "LATENCY MAX", "USED P99"}}
-	v := view{value: flowsResult[listener.Link]{links}}
-	for _, l := range links {
+	return listView(links, t, func(l listener.Link) (string, []string) {
 		queue, delay, used := valuesOr(l.QueueBytes), valuesOr(l.LatencyNs),
 			valuesOr(l.UtilizationPPM)
-		t.rows = append(t.rows, []string{strconv.FormatUint(l.Node, 10), numberOrDash(l.Egress),
+		node, egress := count(l.Node), numberOrDash(l.Egress)
+		return node + " " + egress, []string{node, egress,
 			count(l.Samples), queue(listenerLast, bytesText), queue(listenerP99, bytesText),
 			delay(listenerP50, nanoseconds), delay(listenerP99, nanoseconds),
 			used(listenerLast, percent), count(l.Drops),
 			(time.Duration(l.AgeMs) * time.Millisecond).String(), queue(listenerMax, bytesText),
-			delay(listenerMax, nanoseconds), used(listenerP99, percent)})
-		v.names = append(v.names, strconv.FormatUint(l.Node, 10)+" "+numberOrDash(l.Egress))
-	}
-	v.tables = tables{t}
-	return v
+			delay(listenerMax, nanoseconds), used(listenerP99, percent)}
+	})
 }
 
 func listenerLast(v *listener.Values) uint32 { return v.Last }
@@ -198,7 +194,7 @@ interval, and the command waits for a flow without a report; in JSON, one object
 			"  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443 --follow -o wide",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry exporters",
 			"sextant path flows"),
-		Args: takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := parseFlow(args, protocol)
 			if err != nil {
@@ -262,7 +258,6 @@ func (a *app) telemetryExporters() *cobra.Command {
 		Use: "exporters", Short: "Show the exporters of reports, and how many reports were lost",
 		Example:     "  sextant telemetry exporters",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry listen"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -272,16 +267,12 @@ func (a *app) telemetryExporters() *cobra.Command {
 			}
 			t := table{columns: []string{"ADDRESS", "NODE", "HARDWARE", "RECEIVED", "LOST", "LATE",
 				"DUPLICATE", "RESTARTS", "AGE"}}
-			v := view{value: flowsResult[listener.Exporter]{exporters}}
-			for _, e := range exporters {
-				t.rows = append(t.rows, []string{e.Address.String(),
+			return a.show(listView(exporters, t, func(e listener.Exporter) (string, []string) {
+				return e.Address.String(), []string{e.Address.String(),
 					strconv.FormatUint(uint64(e.Node), 10), count(int(e.Hardware)),
 					count(e.Received), count(e.Lost), count(e.Late), count(e.Duplicate),
-					count(e.Restarts), (time.Duration(e.AgeMs) * time.Millisecond).String()})
-				v.names = append(v.names, e.Address.String())
-			}
-			v.tables = tables{t}
-			return a.show(v)
+					count(e.Restarts), (time.Duration(e.AgeMs) * time.Millisecond).String()}
+			}))
 		},
 	}
 }

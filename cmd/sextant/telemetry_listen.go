@@ -31,7 +31,6 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 			"  sextant telemetry listen --ioam-events --interface eth0",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry path",
 			"sextant telemetry exporters"),
-		Args: takes(), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&at, "listen", "[::]:"+strconv.Itoa(defaultReportPort),

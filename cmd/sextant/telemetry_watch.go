@@ -23,34 +23,21 @@ func (a *app) telemetryWatchList() *cobra.Command {
 other packets.`,
 		Example:     "  sextant telemetry watch list",
 		Annotations: seeAlso("sextant telemetry watch add", "sextant status"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			list, err := a.agent().TelemetryWatches(ctx)
-			if err != nil {
-				return err
-			}
-			return a.show(telemetryWatchView(list))
-		},
+		RunE:        shows(a, a.agentFor, (*api.Client).TelemetryWatches, telemetryWatchView),
 	}
 }
 
 func telemetryWatchView(list []api.TelemetryWatch) view {
 	t := table{columns: []string{"NAME", "PACKETS", "SERVICE", "TELEMETRY IN", "CHOICE"},
 		wide: []string{"METADATA"}}
-	v := view{value: api.List[api.TelemetryWatch]{Items: list}}
-	for _, w := range list {
+	return listView(list, t, func(w api.TelemetryWatch) (string, []string) {
 		share := "none"
 		if w.OneIn > 0 {
 			share = fmt.Sprintf("1 in %d", w.OneIn)
 		}
-		t.rows = append(t.rows, []string{orDash(w.Name), w.Match, orDash(w.Service), share,
-			string(w.Choice), orDash(strings.Trim(fmt.Sprint(w.Metadata), "[]"))})
-		v.names = append(v.names, w.Name)
-	}
-	v.tables = tables{t}
-	return v
+		return w.Name, []string{orDash(w.Name), w.Match, orDash(w.Service), share,
+			string(w.Choice), orDash(strings.Trim(fmt.Sprint(w.Metadata), "[]"))}
+	})
 }
 
 func (a *app) telemetryWatchAdd() *cobra.Command {
@@ -66,7 +53,7 @@ compared.`,
 			"  sextant telemetry watch add video --service video --metadata node,queue,latency",
 		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch set",
 			"sextant telemetry watch remove"),
-		Args: takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: takes("NAME"),
 	}
 	a.putsTelemetryWatch(cmd, api.Create, "an item without a flag is all packets that no item "+
 		"before it matches; say which, like --dscp 46, or how many of them, like --one-in 10")
@@ -80,7 +67,7 @@ func (a *app) telemetryWatchSet() *cobra.Command {
 			"are not named keep their values.",
 		Example:     "  sextant telemetry watch set voice --one-in 10",
 		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch add"),
-		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("NAME"),
 	}
 	a.putsTelemetryWatch(cmd, api.Update, "nothing to change; say what with a flag, like --one-in")
 	return cmd
@@ -99,11 +86,7 @@ func (a *app) putsTelemetryWatch(cmd *cobra.Command, put api.Put, needs string) 
 		}
 		ctx, cancel := a.withTimeout(cmd)
 		defer cancel()
-		changes, err := a.agent().PutTelemetryWatch(ctx, put, args[0], spec)
-		if err != nil {
-			return err
-		}
-		return a.showChanges(changes)
+		return a.changed(a.agent().PutTelemetryWatch(ctx, put, args[0], spec))
 	}
 }
 
@@ -114,15 +97,11 @@ func (a *app) telemetryWatchRemove() *cobra.Command {
 			"they match says.",
 		Example:     "  sextant telemetry watch remove voice",
 		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch add"),
-		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
-			changes, err := a.agent().DeleteTelemetryWatch(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.showChanges(changes)
+			return a.changed(a.agent().DeleteTelemetryWatch(ctx, args[0]))
 		},
 	}
 }

@@ -40,7 +40,7 @@ operate also drains, weighs, marks and explains; admin also changes the configur
 		Example: "  sextant token add grafana --role read --expires never\n" +
 			"  sextant token add ada@laptop --role operate --expires 30d > token",
 		Annotations: seeAlso("sextant token list", "sextant context add"),
-		Args:        takes("LABEL"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:        takes("LABEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := expiryOf(expires, time.Now())
 			if err != nil {
@@ -108,7 +108,6 @@ func (a *app) tokenList(file *string) *cobra.Command {
 		Use: "list", Short: "List the tokens of a file, without the tokens themselves",
 		Example:     "  sextant token list",
 		Annotations: seeAlso("sextant token remove"),
-		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			tokens, err := access.ReadTokens(*file)
 			if err != nil {

@@ -67,10 +67,8 @@ func (a *app) topCommand() *cobra.Command {
 comes back. In JSON, and where the output is no terminal, it is one picture after the other. NEW/s are connections: at an
 edge of services with a limit of new connections, whose SYNs are counted, at a host those established; REFUSED/s are
 those above the limit, or that a host left to the next candidate.`,
-		Example:           "  sextant lab exec quickstart edge -- sextant top --count 5",
-		Annotations:       seeAlso("sextant monitor", "sextant service show"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant lab exec quickstart edge -- sextant top --count 5",
+		Annotations: seeAlso("sextant monitor", "sextant service show"),
 	}
 	w := watchFlags(cmd)
 	order := ""

@@ -38,9 +38,8 @@ func (a *app) traceCommand() *cobra.Command {
 		Long:  traceLong,
 		Example: `  sextant trace --lab copies [2001:db8:c::1]:40000 [2001:db8:80::80]:80
   sextant trace --context edge1 --hosts web1,web2 203.0.113.7:40000 198.51.100.80:80 -o json`,
-		Annotations:       seeAlso("sextant explain", "sextant capture", "sextant context add"),
-		Args:              takes("SOURCE", "DESTINATION"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations: seeAlso("sextant explain", "sextant capture", "sextant context add"),
+		Args:        takes("SOURCE", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.trace(cmd, args, flags)
 		},

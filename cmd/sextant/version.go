@@ -22,10 +22,8 @@ func (a *app) versionCommand() *cobra.Command {
 	var of string
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version, or what this program is made of",
-		Example:           "  sextant version\n  sextant version --sbom",
-		Annotations:       seeAlso("sextant status"),
-		Args:              takes(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  sextant version\n  sextant version --sbom",
+		Annotations: seeAlso("sextant status"),
 		RunE: func(*cobra.Command, []string) error {
 			if sbom {
 				return writeBill(a.stdout, version, of)

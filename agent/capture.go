@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,10 +82,7 @@ func (s *captures) begin(want api.Capture) (*capturing, error) {
 	if want.Interface != "" {
 		interfaces = []string{want.Interface}
 	}
-	bytes := want.Bytes
-	if bytes == 0 {
-		bytes = datapath.CaptureMax
-	}
+	bytes := cmp.Or(want.Bytes, datapath.CaptureMax)
 	if r, ok := s.capturer(c.role); ok {
 		c.taps, err = r.Capture(bytes, interfaces...)
 	} else {

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 func (b BGP) summary() string { return fmt.Sprintf("asn %d, routerID %s", b.ASN, b.RouterID) }
@@ -27,7 +29,7 @@ func (n Neighbor) summary() string {
 	if n.BFD != (BFD{}) {
 		words = append(words, fmt.Sprintf("bfd %v x %d", n.BFD.Interval, n.BFD.Multiplier))
 	}
-	names := each(n.Families, func(f Family) string { return string(f) })
+	names := lists.Map(n.Families, func(f Family) string { return string(f) })
 	words = append(words, fmt.Sprintf("holdTime %v", n.HoldTime), strings.Join(names, " "))
 	return strings.Join(words, ", ")
 }

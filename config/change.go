@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"sextant/packet/lists"
 )
 
 // ServiceChange is what a run-time change says about a service of the edge. A
@@ -115,7 +117,7 @@ func SetHostService(n *Node, name string, change HostServiceChange) (*Node, erro
 		i := slices.IndexFunc(h.Services, func(s HostService) bool { return s.Name == name })
 		if i < 0 {
 			return absent("service", name,
-				names(h.Services, func(s HostService) string { return s.Name }))
+				lists.Map(h.Services, func(s HostService) string { return s.Name }))
 		}
 		return change.on(&h.Services[i])
 	})
@@ -152,7 +154,7 @@ func SetBackend(n *Node, service, name string, change BackendChange) (*Node, err
 		i := slices.IndexFunc(s.Backends, func(b Backend) bool { return b.Name == name })
 		if i < 0 {
 			return absent("backend", name,
-				names(s.Backends, func(b Backend) string { return b.Name }))
+				lists.Map(s.Backends, func(b Backend) string { return b.Name }))
 		}
 		setAll(&s.Backends[i], change)
 		return nil
@@ -171,7 +173,7 @@ func (n *Node) changeService(name string, change func(*Service) error) (*Node, e
 		i := slices.IndexFunc(e.Services, func(s Service) bool { return s.Name == name })
 		if i < 0 {
 			return absent("service", name,
-				names(e.Services, func(s Service) string { return s.Name }))
+				lists.Map(e.Services, func(s Service) string { return s.Name }))
 		}
 		clone(reflect.ValueOf(&e.Services[i]).Elem())
 		return change(&e.Services[i])
@@ -298,18 +300,10 @@ func setAll(object, change any) {
 	}
 }
 
-func names[T any](list []T, name func(T) string) []string {
-	all := make([]string, len(list))
-	for i, item := range list {
-		all[i] = name(item)
-	}
-	return all
-}
-
 func deleteNamed[T any](list *[]T, what, name string, nameOf func(T) string) error {
 	i := slices.IndexFunc(*list, func(item T) bool { return nameOf(item) == name })
 	if i < 0 {
-		return absent(what, name, names(*list, nameOf))
+		return absent(what, name, lists.Map(*list, nameOf))
 	}
 	*list = slices.Delete(*list, i, i+1)
 	return nil

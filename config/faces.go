@@ -1,5 +1,7 @@
 package config
 
+import "sextant/packet/lists"
+
 // Face is an interface of a node, with what one of its roles expects of it.
 type Face struct {
 	Name    string
@@ -29,7 +31,7 @@ func (n *Node) Faces() (list []Face) {
 
 // facesOf are interfaces of the node file that are like one, but for name, mode and side.
 func facesOf(list []XDPInterface, like Face) []Face {
-	return each(list, func(i XDPInterface) Face {
+	return lists.Map(list, func(i XDPInterface) Face {
 		at := like
 		at.Name, at.Mode = i.Name, i.Mode
 		if i.Side != "" {
@@ -41,7 +43,7 @@ func facesOf(list []XDPInterface, like Face) []Face {
 
 // plainFaces are interfaces without an XDP program, like one but for their names.
 func plainFaces(names []string, like Face) []Face {
-	return each(names, func(name string) Face {
+	return lists.Map(names, func(name string) Face {
 		at := like
 		at.Name, at.Plain = name, true
 		return at

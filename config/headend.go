@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sextant/packet/lists"
 	"sextant/packet/srv6"
 )
 
@@ -180,7 +181,7 @@ func (s MergeSID) String() string {
 
 // FormatFlows writes flow ids as "1,2".
 func FormatFlows[T int | uint32](flows []T) string {
-	return strings.Join(each(flows, func(f T) string { return fmt.Sprint(f) }), ",")
+	return strings.Join(lists.Map(flows, func(f T) string { return fmt.Sprint(f) }), ",")
 }
 
 // HeaderBytes is the length of the outer headers that lead along the list.
@@ -225,7 +226,7 @@ func SetListState(n *Node, policy, list string, state ListState) (*Node, error) 
 		i := slices.IndexFunc(c.Headend.Policies, func(p SRPolicy) bool { return p.Name == policy })
 		if i < 0 {
 			return absent("policy", policy,
-				names(c.Headend.Policies, func(p SRPolicy) string { return p.Name }))
+				lists.Map(c.Headend.Policies, func(p SRPolicy) string { return p.Name }))
 		}
 		found, known := false, []string(nil)
 		for _, path := range c.Headend.Policies[i].Paths {

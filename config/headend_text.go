@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 // prefixText is "" for the zero value, which the file leaves out.
@@ -61,7 +63,7 @@ func (p CandidatePath) summary() string {
 }
 
 func segmentsText(segments []netip.Addr) string {
-	return strings.Join(each(segments, netip.Addr.String), " ")
+	return lists.Join(segments, " ")
 }
 
 func (s MergeSID) summary() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sextant/packet/lists"
 	"sextant/packet/srv6"
 )
 
@@ -116,6 +117,6 @@ func (h *HMAC) String() string {
 	if h == nil {
 		return ""
 	}
-	ids := each(h.Keys, func(k HMACKey) string { return fmt.Sprint(k.ID) })
+	ids := lists.Map(h.Keys, func(k HMACKey) string { return fmt.Sprint(k.ID) })
 	return fmt.Sprintf("require %s, keys %s", h.Require, strings.Join(ids, " "))
 }

@@ -86,11 +86,3 @@ func FingerprintOf(n *Node, text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
-
-func each[T, U any](list []T, convert func(T) U) []U {
-	out := make([]U, len(list))
-	for i, item := range list {
-		out[i] = convert(item)
-	}
-	return out
-}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sextant/packet/lists"
 	"sextant/packet/srv6"
 )
 
@@ -106,10 +107,7 @@ var hostBehaviors = []srv6.Behavior{
 
 // alternatives writes "a, b or c".
 func alternatives[T any](known []T) string {
-	texts := make([]string, len(known))
-	for i, k := range known {
-		texts[i] = fmt.Sprint(k)
-	}
+	texts := lists.Map(known, func(k T) string { return fmt.Sprint(k) })
 	if len(texts) == 1 {
 		return texts[0]
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 // String writes the promise like "to R7, 2 copies, 1 spare, link-disjoint".
@@ -28,7 +30,7 @@ func (p Protection) String() string {
 
 // MatchText says what traffic is protected.
 func (p Protection) MatchText() string {
-	texts := each(p.Matches, func(m SteeringRule) string {
+	texts := lists.Map(p.Matches, func(m SteeringRule) string {
 		text := strings.TrimSpace(strings.TrimPrefix(m.String(), "policy "))
 		if text == "" {
 			return "everything"

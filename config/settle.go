@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -66,9 +67,7 @@ func (p *SRPolicy) settle(given func(string) bool) []*Problem {
 	}
 	for _, path := range p.Paths {
 		for i := range path.Lists {
-			if path.Lists[i].Redundancy == "" {
-				path.Lists[i].Redundancy = form
-			}
+			path.Lists[i].Redundancy = cmp.Or(path.Lists[i].Redundancy, form)
 		}
 	}
 	return nil

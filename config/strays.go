@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"path"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 // Strays is the role that takes strays away beside a router that owns the machine's SIDs:
@@ -110,10 +112,10 @@ func (c *checker) strayVRF(where string, v StrayVRF) {
 func (v StrayVRF) summary() string {
 	words := []string{"backup " + v.Backup}
 	if len(v.SIDs) > 0 {
-		words = append(words, "sids "+strings.Join(each(v.SIDs, netip.Prefix.String), " "))
+		words = append(words, "sids "+lists.Join(v.SIDs, " "))
 	}
 	if len(v.Except) > 0 {
-		words = append(words, "except "+strings.Join(each(v.Except, netip.Prefix.String), " "))
+		words = append(words, "except "+lists.Join(v.Except, " "))
 	}
 	return strings.Join(words, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sextant/packet/lists"
 	"sextant/packet/telemetry"
 )
 
@@ -223,10 +224,7 @@ func (t *Telemetry) check(c *checker) {
 		c.invalid("telemetry", "the node is neither source, transit nor sink",
 			`add "source:", "transit: [eth1]" or "sink:"`)
 	}
-	var shaped []string
-	for _, l := range t.Links {
-		shaped = append(shaped, l.Interface)
-	}
+	shaped := lists.Map(t.Links, func(l TelemetryLink) string { return l.Interface })
 	if len(shaped) > 0 {
 		c.telemetryInterfaces("telemetry.links", shaped)
 	}
@@ -436,7 +434,7 @@ func SetTelemetryWatch(n *Node, name string, change TelemetryWatchChange) (*Node
 		i := s.find(name)
 		if i < 0 {
 			return absent("watch", name,
-				names(s.Watch, func(w TelemetryWatch) string { return w.Name }))
+				lists.Map(s.Watch, func(w TelemetryWatch) string { return w.Name }))
 		}
 		setAll(&s.Watch[i], change)
 		return nil

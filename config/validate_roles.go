@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"net/netip"
 
+	"sextant/packet/lists"
 	"sextant/packet/srv6"
 )
 
 func (e *Edge) faces() []Face {
-	return facesOf(each(e.Interfaces, func(i EdgeInterface) XDPInterface {
+	return facesOf(lists.Map(e.Interfaces, func(i EdgeInterface) XDPInterface {
 		return XDPInterface(i)
 	}), Face{Domain: true, Clients: true, Sends: true})
 }
@@ -149,7 +150,7 @@ func (c *checker) backendSID(where string, sid netip.Addr, encapsulation Encapsu
 }
 
 func (h *Host) faces() []Face {
-	return facesOf(each(h.Interfaces, func(i HostInterface) XDPInterface {
+	return facesOf(lists.Map(h.Interfaces, func(i HostInterface) XDPInterface {
 		return XDPInterface{Name: i.Name, Mode: i.Mode}
 	}), Face{Domain: true, Sends: true})
 }

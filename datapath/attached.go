@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -59,9 +60,7 @@ func (c *collection) Faults(list []Attachment) ([]string, error) {
 	}
 	if missing := c.missingPin(); missing != "" {
 		for i := range faults {
-			if faults[i] == "" {
-				faults[i] = "the pin of table " + missing + " is gone"
-			}
+			faults[i] = cmp.Or(faults[i], "the pin of table "+missing+" is gone")
 		}
 	}
 	return faults, nil

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -187,9 +188,7 @@ func (r PathRule) layout() (l pathRule, err error) {
 		l.User, l.AnyUser = *r.User, 0
 	}
 	l.PortsFirst, l.PortsLast, l.Protocol = r.PortsFirst, r.PortsLast, r.Protocol
-	if l.PortsLast == 0 {
-		l.PortsLast = math.MaxUint16
-	}
+	l.PortsLast = cmp.Or(l.PortsLast, math.MaxUint16)
 	l.Families = pathIPv4 | pathIPv6
 	if r.Destination.IsValid() {
 		l.setDestination(r.Destination)

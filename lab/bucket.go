@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -23,10 +24,7 @@ const (
 func tokenBucket(link netlink.Link, spec *LinkSpec) *netlink.Tbf {
 	bytesPerSecond := spec.RateBits / 8
 	burst := burstOf(spec)
-	latency := spec.Latency
-	if latency == 0 {
-		latency = netem.DefaultQueueTime
-	}
+	latency := cmp.Or(spec.Latency, netem.DefaultQueueTime)
 	queue := float64(bytesPerSecond)*latency.Seconds() + float64(burst)
 	return &netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{
@@ -71,10 +69,7 @@ func netemLimit(p netem.Profile) uint32 {
 	perSecond := float64(p.RateBits) / 8 / (defaultMTU + ethernetHeader)
 	queue := float64(p.QueuePackets)
 	if queue == 0 {
-		wait := p.QueueTime
-		if wait == 0 {
-			wait = netem.DefaultQueueTime
-		}
+		wait := cmp.Or(p.QueueTime, netem.DefaultQueueTime)
 		queue = wait.Seconds() * perSecond
 	}
 	return uint32(math.Ceil(max(1, queue+(p.Delay+p.Jitter).Seconds()*perSecond)))
@@ -83,10 +78,7 @@ func netemLimit(p netem.Profile) uint32 {
 // burstOf is the size of the bucket in bytes. A packet larger than the bucket
 // would never pass.
 func burstOf(spec *LinkSpec) uint32 {
-	mtu := spec.MTU
-	if mtu == 0 {
-		mtu = defaultMTU
-	}
+	mtu := cmp.Or(spec.MTU, defaultMTU)
 	if spec.BurstBytes > 0 {
 		return max(spec.BurstBytes, uint32(mtu+ethernetHeader))
 	}

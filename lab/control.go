@@ -15,6 +15,7 @@ import (
 	"sextant/lab/linkemu"
 	"sextant/lab/netem"
 	"sextant/linux"
+	"sextant/packet/lists"
 )
 
 // LinkState is a link of a lab that is up, and what happens to its packets now.
@@ -97,10 +98,7 @@ func (l *Lab) choose(name string) ([]linkSide, error) {
 	if len(chosen) > 0 {
 		return chosen, nil
 	}
-	var names []string
-	for _, link := range l.Links {
-		names = append(names, link.Ends[0]+"--"+link.Ends[1])
-	}
+	names := lists.Map(l.Links, func(l Link) string { return l.Ends[0] + "--" + l.Ends[1] })
 	return nil, fmt.Errorf("lab %s has no link or end %q: %w; it has %s", l.Name, name,
 		os.ErrNotExist, enumerate(names))
 }

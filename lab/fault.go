@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 // Fault is one thing that is wrong with a lab file, and how to mend it.
@@ -36,20 +38,13 @@ type Faults []*Fault
 
 // Error writes one fault after the other.
 func (f Faults) Error() string {
-	texts := make([]string, len(f))
-	for i, fault := range f {
-		texts[i] = fault.Error()
-	}
+	texts := lists.Map(f, (*Fault).Error)
 	return strings.Join(texts, "\n")
 }
 
 // Unwrap returns the faults.
 func (f Faults) Unwrap() []error {
-	errs := make([]error, len(f))
-	for i, fault := range f {
-		errs[i] = fault
-	}
-	return errs
+	return lists.Map(f, func(fault *Fault) error { return fault })
 }
 
 // report collects faults. Of several at the same path it keeps the first:

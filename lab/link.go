@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -109,12 +110,8 @@ func (l *LinkSpec) profiles() [2]netem.Profile {
 	profiles := l.Impair
 	for side := range profiles {
 		p := &profiles[side]
-		if p.RateBits == 0 {
-			p.RateBits = l.RateBits
-		}
-		if p.BurstBytes == 0 {
-			p.BurstBytes = l.BurstBytes
-		}
+		p.RateBits = cmp.Or(p.RateBits, l.RateBits)
+		p.BurstBytes = cmp.Or(p.BurstBytes, l.BurstBytes)
 		if p.QueuePackets == 0 && p.QueueTime == 0 {
 			p.QueueTime = l.Latency
 		}

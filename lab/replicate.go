@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"sextant/packet/lists"
 )
 
 // indexWord is "{i}", the number of a replica, or "{i:02x}" with the format of
@@ -39,10 +41,9 @@ func (n nodeDoc) rewrite(f func(string) string) nodeDoc {
 	n.Sysctls = rewriteMap(n.Sysctls, f)
 	n.Files = rewriteMap(n.Files, f)
 	n.Sextant = yaml.RawMessage(f(string(n.Sextant)))
-	exec := make([]Command, len(n.Exec))
-	for i, command := range n.Exec {
-		exec[i] = command.rewrite(f)
-	}
+	exec := lists.Map(n.Exec, func(command Command) Command {
+		return command.rewrite(f)
+	})
 	n.Exec = exec
 	processes := make([]processDoc, len(n.Processes))
 	for i, p := range n.Processes {
@@ -54,11 +55,7 @@ func (n nodeDoc) rewrite(f func(string) string) nodeDoc {
 }
 
 func rewriteAll(texts []string, f func(string) string) []string {
-	result := make([]string, len(texts))
-	for i, text := range texts {
-		result[i] = f(text)
-	}
-	return result
+	return lists.Map(texts, f)
 }
 
 func rewriteMap(texts map[string]string, f func(string) string) map[string]string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sextant/linux"
+	"sextant/packet/lists"
 )
 
 // StateDir holds a directory for each lab: its state file lab.json, a
@@ -92,10 +93,7 @@ func (l *Lab) Node(name string) (*Node, error) {
 	if i >= 0 {
 		return &l.Nodes[i], nil
 	}
-	var names []string
-	for _, node := range l.Nodes {
-		names = append(names, node.Name)
-	}
+	names := lists.Map(l.Nodes, func(node Node) string { return node.Name })
 	return nil, fmt.Errorf("lab %s has no node %q; it has %s", l.Name, name, enumerate(names))
 }
 

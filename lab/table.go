@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/linux"
+	"sextant/packet/lists"
 )
 
 // routeMetric is that of "ip -6 route add".
@@ -122,10 +123,7 @@ const addressPatience = 5 * time.Second
 // the node does not answer for them, and a neighbour that asks waits a second
 // before it asks again.
 func waitForAddresses(ctx context.Context, handle *netlink.Handle, node *fabricNode) error {
-	var wanted []netip.Addr
-	for _, port := range node.ports {
-		wanted = append(wanted, port.linkLocal)
-	}
+	wanted := lists.Map(node.ports, func(port port) netip.Addr { return port.linkLocal })
 	for _, list := range [][]netip.Addr{node.Addresses, node.VIPs} {
 		for _, address := range list {
 			if address.Is6() {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.WireProcess == nil {
 		o.WireProcess = []string{"{self}", "lab", "wire", "{dir}/" + wireFile}
 	}
-	if o.ReadyTimeout == 0 {
-		o.ReadyTimeout = DefaultReadyTimeout
-	}
-	if o.SettleTime == 0 {
-		o.SettleTime = defaultSettleTime
-	}
+	o.ReadyTimeout = cmp.Or(o.ReadyTimeout, DefaultReadyTimeout)
+	o.SettleTime = cmp.Or(o.SettleTime, defaultSettleTime)
 	return o, nil
 }
 

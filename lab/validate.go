@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 // Lab and node names become parts of file names, cgroups and namespaces;
@@ -87,17 +90,12 @@ func (v *validator) known(path, name string) {
 			"node %s is replicated", name)
 		return
 	}
-	var names []string
-	for _, node := range v.spec.Nodes {
-		names = append(names, node.Name)
-	}
+	names := lists.Map(v.spec.Nodes, func(node NodeSpec) string { return node.Name })
 	v.add(path, "there are "+enumerate(names), "there is no node %q", name)
 }
 
 func (v *validator) link(link *LinkSpec, place string) {
-	if link.place == "" {
-		link.place = place
-	}
+	link.place = cmp.Or(link.place, place)
 	for i, end := range link.Ends {
 		if end.Node != "" && end.Interface != "" { // else reported already
 			v.endpoint(fmt.Sprintf("%s.endpoints[%d]", link.place, i), end)

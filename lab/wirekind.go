@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -118,9 +119,7 @@ func (f *fabric) wires() []linkemu.Link {
 			continue
 		}
 		w := linkemu.Link{MTU: link.MTU, Seed: max(1, link.Seed), Profiles: link.profiles()}
-		if w.MTU == 0 {
-			w.MTU = defaultMTU
-		}
+		w.MTU = cmp.Or(w.MTU, defaultMTU)
 		for side, end := range link.Ends {
 			w.Ends[side], w.Interfaces[side] = end.String(), wireInterface(link.number, side)
 		}

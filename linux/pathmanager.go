@@ -1,5 +1,7 @@
 package linux
 
+import "cmp"
+
 // Linux 6.15 names path managers; before, they have numbers.
 const (
 	pathManagerName   = "net.mptcp.path_manager"
@@ -27,8 +29,6 @@ func PathManager() (manager string, userspace bool, err error) {
 // from now on; "": a process in user space.
 func SetPathManager(manager string) error {
 	name, userspace := pathManagerSysctl()
-	if manager == "" {
-		manager = userspace
-	}
+	manager = cmp.Or(manager, userspace)
 	return WriteSysctl(name, manager)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -226,9 +227,7 @@ func (f *Flow) check() error {
 		return invalid(fmt.Sprintf("source %s and destination %s are of different families",
 			f.Source, f.Destination))
 	}
-	if f.Protocol == "" {
-		f.Protocol = config.TCP
-	}
+	f.Protocol = cmp.Or(f.Protocol, config.TCP)
 	if f.Protocol != config.TCP && f.Protocol != config.UDP {
 		return invalid(fmt.Sprintf("unknown protocol %q; write tcp or udp", f.Protocol))
 	}

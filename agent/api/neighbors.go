@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sextant/config"
+	"sextant/packet/lists"
 )
 
 // Neighbor is a BGP neighbor as other software keeps it. What is left out has its default.
@@ -66,10 +67,7 @@ func (h handler) declareNeighbors(r *http.Request) (any, error) {
 	if err := ReadJSON(r, &asked); err != nil {
 		return nil, err
 	}
-	set := make([]config.DeclaredNeighbor, len(asked.Set))
-	for i, n := range asked.Set {
-		set[i] = n.declared()
-	}
+	set := lists.Map(asked.Set, Neighbor.declared)
 	return h.declaring(r.Context(), asked.Fingerprint, func(n *config.Node) (*config.Node, error) {
 		return config.DeclareNeighbors(n, set, asked.Remove)
 	})

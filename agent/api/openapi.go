@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"maps"
@@ -204,9 +205,7 @@ func (d describing) fields(t reflect.Type, all object, required map[string]bool)
 		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
 			d.fields(inner, all, required)
 		default:
-			if name == "" {
-				name = f.Name
-			}
+			name = cmp.Or(name, f.Name)
 			all[name] = d.oneOf(d.schema(f.Type), f.Tag.Get("setting"))
 			if !strings.Contains(options, "omit") {
 				required[name] = true

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -196,10 +197,7 @@ func (h handler) lastWarnings(ctx context.Context, changes []config.Change) (lis
 // nodeOf reads the node file in a request's body, and the secret where that is in a file of its
 // own.
 func nodeOf(r *http.Request) (*config.Node, error) {
-	name := r.URL.Query().Get("file")
-	if name == "" {
-		name = "body"
-	}
+	name := cmp.Or(r.URL.Query().Get("file"), "body")
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes",

@@ -9,6 +9,7 @@ import (
 	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/linux/facts"
+	"sextant/packet/lists"
 )
 
 func agentState(_ *config.Node, f *facts.Facts, version string) []Finding {
@@ -48,10 +49,7 @@ func silentHost(n *config.Node, f *facts.Facts, _ string) []Finding {
 	if n.Host == nil || f.Running == nil || f.Running.SIDPackets > 0 {
 		return nil
 	}
-	var sids []string
-	for _, s := range n.Host.SIDs {
-		sids = append(sids, s.Prefix.String())
-	}
+	sids := lists.Map(n.Host.SIDs, func(s config.SID) string { return s.Prefix.String() })
 	return []Finding{{"locator_silent", Notable, strings.Join(sids, ", "),
 		"no packet has come to a SID of this host yet",
 		"no edge offers anything to it, or its router has no route for its locator to this host",

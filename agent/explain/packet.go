@@ -11,6 +11,7 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/state"
 	"sextant/config"
+	"sextant/packet/lists"
 )
 
 // Framed is a frame to be explained.
@@ -22,10 +23,7 @@ type Framed struct {
 // Packets are those of the question: given ones, or for a flow the packet that opens a connection
 // and one that follows.
 func (x *Explaining) Packets(q api.Question) ([]Framed, error) {
-	var list []Framed
-	for _, f := range q.Frames {
-		list = append(list, Framed{"frame", f})
-	}
+	list := lists.Map(q.Frames, func(f api.Frame) Framed { return Framed{"frame", f} })
 	if q.Flow == nil {
 		return list, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"sextant/datapath/model"
 	"sextant/lb/pool"
 	"sextant/linux/facts"
+	"sextant/packet/lists"
 )
 
 // Why says in one sentence what an explanation says in fields.
@@ -150,10 +151,7 @@ func edgeWhy(e *api.Explanation) string {
 		return ledWhy(e) + "sent to " + described(e, e.OfferedTo[0]) +
 			", the only one that it is offered to"
 	}
-	var names []string
-	for _, name := range e.OfferedTo {
-		names = append(names, described(e, name))
-	}
+	names := lists.Map(e.OfferedTo, func(name string) string { return described(e, name) })
 	text := ledWhy(e) + "offered to " + strings.Join(names, ", then ") +
 		": the first that accepts or has the connection takes it, the last must"
 	if e.FlowCache != "" {

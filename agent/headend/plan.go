@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sextant/packet/lists"
 	"sextant/te/protection"
 	"sextant/te/segment"
 )
@@ -43,10 +44,7 @@ func (p *Protections) plan() {
 func (p *Protections) beginPlan(prove bool) {
 	p.planning, p.again = true, false
 	n := p.Network.View(p.Node.Domain.Block, p.downLinks())
-	var tasks []task
-	for _, x := range p.Running {
-		tasks = append(tasks, x.task())
-	}
+	tasks := lists.Map(p.Running, (*RunningProtection).task)
 	began := time.Now()
 	go func() {
 		results := compute(n, tasks, prove)

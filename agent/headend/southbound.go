@@ -1,6 +1,7 @@
 package headend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,7 @@ func (h *Room) followControllers() {
 	if wanted == nil {
 		return
 	}
-	router := wanted.Router
-	if router == "" {
-		router = h.Node.Name
-	}
+	router := cmp.Or(wanted.Router, h.Node.Name)
 	h.controllers.follower = southbound.Follow(southbound.Options{
 		Controllers: wanted.Controllers, Router: router, TokenFile: wanted.TokenFile,
 		TLS: southbound.Files(wanted.TLS), Datagrams: wanted.Datagrams,

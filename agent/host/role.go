@@ -94,9 +94,7 @@ func (h *Room) hostConfig(n *config.Node) datapath.HostConfig {
 		Refusal:   refusalTime,
 		Cgroup:    n.Host.Cgroup,
 	}
-	if c.Cgroup == "" {
-		c.Cgroup = h.Cgroup
-	}
+	c.Cgroup = cmp.Or(c.Cgroup, h.Cgroup)
 	for _, s := range n.Host.SIDs {
 		c.SIDs = append(c.SIDs, datapath.LocalSID(s))
 	}

@@ -12,6 +12,7 @@ import (
 	"sextant/agent/state"
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/packet/lists"
 	"sextant/te/frer"
 )
 
@@ -189,11 +190,7 @@ func goesOn(k state.MergeNumber, i datapath.Instance) bool {
 
 // Numbers are what the state file keeps of the instances.
 func (m *Role) Numbers() []state.MergeNumber {
-	var numbers []state.MergeNumber
-	for _, i := range m.Instances {
-		numbers = append(numbers, i.MergeNumber)
-	}
-	return numbers
+	return lists.Map(m.Instances, func(i MergeInstance) state.MergeNumber { return i.MergeNumber })
 }
 
 // Adopt is role.Role.

@@ -15,6 +15,7 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/pathtrace"
 	"sextant/linux"
+	"sextant/packet/lists"
 )
 
 // Settings are what connections get.
@@ -329,10 +330,7 @@ func (r *Runner) route(s Subflow) string {
 }
 
 func routeText(path []int) string {
-	words := make([]string, len(path))
-	for i, index := range path {
-		words[i] = strconv.Itoa(index)
-	}
+	words := lists.Map(path, strconv.Itoa)
 	return strings.Join(words, ",")
 }
 

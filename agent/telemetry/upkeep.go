@@ -71,9 +71,7 @@ func (u use) next() time.Duration {
 // utilization is the share of the rate that was used between two looks, in parts per million. It is
 // false if it is not known.
 func utilization(before, now use, rateKbps int) (ppm uint32, known bool) {
-	if rateKbps == 0 {
-		rateKbps = now.RateKbps
-	}
+	rateKbps = cmp.Or(rateKbps, now.RateKbps)
 	elapsed := (now.at - before.at).Seconds()
 	if rateKbps == 0 || elapsed <= 0 || before.Index != now.Index ||
 		now.SentOctets < before.SentOctets {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,10 +127,7 @@ func (a *app) capture(cmd *cobra.Command, flags captureFlags) error {
 			func(p api.CapturedPacket) error { return a.showPacket(p, asJSON) })
 	}
 	return a.writePackets(flags.file, func(w io.Writer) error {
-		name := flags.iface
-		if name == "" {
-			name = "any"
-		}
+		name := cmp.Or(flags.iface, "any")
 		file, err := newPacketFile(w, "sextant capture", name)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"sextant/agent/serverload"
 	"sextant/lab/webserver"
+	"sextant/packet/lists"
 )
 
 func (a *app) emulateCommand() *cobra.Command {
@@ -43,7 +44,7 @@ header X-Server.`,
 			}
 			if !a.quiet {
 				a.say("%s: %d cores, %d workers, on %s", c.Name, c.Cores, c.Workers,
-					joined(server.Addresses(), ", "))
+					lists.Join(server.Addresses(), ", "))
 			}
 			return server.Run(cmd.Context())
 		},

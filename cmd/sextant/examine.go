@@ -13,6 +13,7 @@ import (
 	"sextant/datapath"
 	"sextant/linux"
 	"sextant/linux/facts"
+	"sextant/packet/lists"
 )
 
 // bpffsDir is where pins are, whether a bpf file system is mounted there or not.
@@ -83,10 +84,7 @@ func learns(e *config.Edge) (interfaces []string, vips []netip.Addr) {
 
 // machine describes this machine for support.
 func machine(x examination) []part {
-	var parts []part
-	for _, d := range linux.Describe() {
-		parts = append(parts, part(d))
-	}
+	parts := lists.Map(linux.Describe(), func(d linux.Description) part { return part(d) })
 	dir := x.BPF
 	if dir == "" {
 		dir = agent.PinDirectory(bpffsDir, x.Node.Name)

@@ -24,6 +24,7 @@ import (
 	"sextant/experiment/soak"
 	"sextant/experiment/srlb"
 	"sextant/experiment/together"
+	"sextant/packet/lists"
 )
 
 func (a *app) experimentCommand() *cobra.Command {
@@ -149,11 +150,7 @@ func completeExperiments(*cobra.Command, []string, string) ([]string, cobra.Shel
 }
 
 func experimentNames() []string {
-	var names []string
-	for _, e := range experiments() {
-		names = append(names, e.Name)
-	}
-	return names
+	return lists.Map(experiments(), func(e experiment.Experiment) string { return e.Name })
 }
 
 // chosen are the experiments of these names, all without a name.

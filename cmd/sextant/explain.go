@@ -14,6 +14,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/packet/lists"
 )
 
 const explainLong = `Say what the data plane does with packets, and why: bucket, chain, the host
@@ -179,11 +180,7 @@ func leavingFrames(e api.Explanation) []string {
 	if len(e.Copies) < 2 {
 		return []string{e.Frame}
 	}
-	var frames []string
-	for _, c := range e.Copies {
-		frames = append(frames, c.Frame)
-	}
-	return frames
+	return lists.Map(e.Copies, func(c api.ExplainedList) string { return c.Frame })
 }
 
 func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
@@ -247,11 +244,8 @@ func offerText(e api.Explanation) string {
 	case e.Copy != nil:
 		return fmt.Sprintf("flow %d number %d", e.Copy.Flow, e.Copy.Number)
 	case len(e.Copies) > 0:
-		var lists []string
-		for _, c := range e.Copies {
-			lists = append(lists, c.List)
-		}
-		return strings.Join(lists, ",")
+		names := lists.Map(e.Copies, func(c api.ExplainedList) string { return c.List })
+		return strings.Join(names, ",")
 	}
 	return strings.Join(e.OfferedTo, ",")
 }
@@ -371,10 +365,7 @@ func wayText(w *api.Way) string {
 
 // headerText names each SID of an edge's outer header behind its bytes.
 func headerText(header []api.HeaderSID) string {
-	var sids []string
-	for _, h := range header {
-		sids = append(sids, h.Bytes+" "+sidName(h))
-	}
+	sids := lists.Map(header, func(h api.HeaderSID) string { return h.Bytes + " " + sidName(h) })
 	return strings.Join(sids, ", ")
 }
 
@@ -459,7 +450,7 @@ func orderText(o *api.PlaceOrder) string {
 func secondsText(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
 
 // segmentsText writes segments in the order of travel.
-func segmentsText(segments []netip.Addr) string { return orDash(joined(segments, ", ")) }
+func segmentsText(segments []netip.Addr) string { return orDash(lists.Join(segments, ", ")) }
 
 // flowletPathText is what a host knows of a path.
 func flowletPathText(p api.FlowletPath) string {

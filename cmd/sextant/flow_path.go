@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 )
 
 func (a *app) flowList() *cobra.Command {
@@ -28,7 +29,7 @@ func flowPathsView(paths []api.FlowPath) view {
 	return listView(paths, t, func(p api.FlowPath) (string, []string) {
 		left := time.Duration(p.Seconds * float64(time.Second)).Round(time.Second)
 		return flowEnds(p.Flow), []string{p.Flow.Source.String(), p.Flow.Destination.String(),
-			string(p.Flow.Protocol), left.String(), joined(p.Segments, " ")}
+			string(p.Flow.Protocol), left.String(), lists.Join(p.Segments, " ")}
 	})
 }
 

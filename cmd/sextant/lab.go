@@ -13,6 +13,7 @@ import (
 
 	"sextant/config"
 	"sextant/lab"
+	"sextant/packet/lists"
 )
 
 func (a *app) labCommand() *cobra.Command {
@@ -171,10 +172,7 @@ func (a *app) completeLabs(_ *cobra.Command, args []string,
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, l := range labs {
-		names = append(names, l.Name+"\t"+string(l.Status))
-	}
+	names := lists.Map(labs, func(l lab.Summary) string { return l.Name + "\t" + string(l.Status) })
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -187,10 +185,7 @@ func (a *app) completeNodes(cmd *cobra.Command, args []string,
 	if err != nil || len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	var names []string
-	for _, n := range l.Nodes {
-		names = append(names, n.Name)
-	}
+	names := lists.Map(l.Nodes, func(n lab.Node) string { return n.Name })
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -245,10 +240,7 @@ func openLab(name string) (*lab.Lab, error) {
 		return nil, coded{fmt.Errorf("there is no lab %q; bring one up: sextant lab up FILE", name),
 			exitNotFound}
 	}
-	var names []string
-	for _, l := range labs {
-		names = append(names, l.Name)
-	}
+	names := lists.Map(labs, func(l lab.Summary) string { return l.Name })
 	return nil, coded{fmt.Errorf("there is no lab %q; known: %s", name, strings.Join(names, ", ")),
 		exitNotFound}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/packet/lists"
 	"sextant/te/segment"
 	"sextant/te/topology"
 	"sextant/te/topology/draw"
@@ -234,11 +235,7 @@ func (n *network) linkName(e topology.Edge) string {
 }
 
 func (n *network) linkNames(edges []topology.Edge) []string {
-	var names []string
-	for _, e := range edges {
-		names = append(names, n.linkName(e))
-	}
-	return names
+	return lists.Map(edges, n.linkName)
 }
 
 // delay writes a number of the graph's units of delay.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/packet/lists"
 	"sextant/te/segment"
 	"sextant/te/segment/proof"
 )
@@ -224,10 +225,7 @@ func overlapText(n *network, model segment.Model, meets []meetsJSON) string {
 		return ""
 	}
 	m := meets[0]
-	var names []string
-	for _, e := range m.Edges {
-		names = append(names, n.linkName(e.ID))
-	}
+	names := lists.Map(m.Edges, func(e pathEdge) string { return n.linkName(e.ID) })
 	return fmt.Sprintf("Warning: equal-cost paths carry packets of path %d and path %d over the "+
 		"same links: %s. "+
 		"Model %s does not force paths; take adjacency, forced or ecmp.\n", m.First+1, m.Second+1,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/packet/lists"
 	"sextant/te/segment"
 	"sextant/te/topology"
 )
@@ -179,10 +180,7 @@ func (p *shielded) fail(name string, changes []segment.Change) (failure, error) 
 		return failure{}, err
 	}
 	f := failure{Failed: name}
-	var failed []topology.Edge
-	for _, c := range changes {
-		failed = append(failed, c.Edge)
-	}
+	failed := lists.Map(changes, func(c segment.Change) topology.Edge { return c.Edge })
 	for _, i := range p.watch.Affected(update) {
 		f.Affected++
 		if _, ok := p.answers[i].Avoiding(failed...); ok {

@@ -8,6 +8,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/controller"
+	"sextant/packet/lists"
 )
 
 func (a *app) pathGroups() *cobra.Command {
@@ -33,7 +34,7 @@ func groupsView(groups []controller.Group) view {
 				share = fmt.Sprintf("%.1f %%", 100**p.Share)
 			}
 			t.rows = append(t.rows, []string{g.From, g.To, share, strings.Join(p.Path, " "),
-				joined(g.Prefixes, " ")})
+				lists.Join(g.Prefixes, " ")})
 		}
 		v.names = append(v.names, g.From+">"+g.To)
 	}

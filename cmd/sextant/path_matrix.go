@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/packet/lists"
 	"sextant/te/segment"
 	"sextant/te/topology"
 	"sextant/te/topology/dataset"
@@ -50,10 +51,7 @@ Without a topology, it takes all that the program carries, up to --largest nodes
 			return a.showMatrix(cmd.Context(), o, args)
 		},
 	}
-	var all []string
-	for _, m := range segment.Models() {
-		all = append(all, string(m))
-	}
+	all := lists.Map(segment.Models(), func(m segment.Model) string { return string(m) })
 	cmd.Flags().StringSliceVar(&o.models, "model", all, "what a segment is; may be repeated")
 	cmd.Flags().StringVar(&o.disjoint, "disjoint", string(segment.LinkDisjoint),
 		"what paths must not share: edge, link, node or srlg")
@@ -162,10 +160,7 @@ func (o matrixOptions) check() ([]segment.Model, segment.Query, error) {
 
 // shipped lists the topologies of the sets that were asked for, of all without.
 func (o matrixOptions) shipped() ([]string, error) {
-	var known []string
-	for _, s := range dataset.Sets() {
-		known = append(known, s.Name)
-	}
+	known := lists.Map(dataset.Sets(), func(s dataset.Set) string { return s.Name })
 	for _, set := range o.sets {
 		if !slices.Contains(known, set) {
 			return nil, usageErrorf("--set: there is no set %q; choose from %s", set,

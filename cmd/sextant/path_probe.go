@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/pathtrace"
+	"sextant/packet/lists"
 )
 
 // probeFlags are how the paths to a destination are probed.
@@ -199,10 +200,7 @@ func probeView(plan pathtrace.Plan, r pathtrace.Result) view {
 		if link.To == "" {
 			to = " to its next hop, which does not answer,"
 		}
-		var paths []string
-		for _, path := range link.Paths {
-			paths = append(paths, choicesText(path))
-		}
+		paths := lists.Map(link.Paths, choicesText)
 		prose += fmt.Sprintf("The link from %s%s loses packets: paths %s.\n", link.From, to,
 			strings.Join(paths, " and "))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/packet/lists"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -192,7 +193,7 @@ func listTable(path api.PolicyPath) table {
 		t.rows = append(t.rows, []string{
 			l.Name, string(l.State), fmt.Sprintf("%.0f%%", 100*l.Share), count(l.Packets),
 			count(l.Bytes), count(l.HeaderBytes),
-			orDash(unlessZero(int(l.Flow))), joined(l.Segments, " "), count(l.Weight),
+			orDash(unlessZero(int(l.Flow))), lists.Join(l.Segments, " "), count(l.Weight),
 			string(l.Redundancy), fmt.Sprint(l.Reduced),
 		})
 	}

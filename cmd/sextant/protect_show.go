@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 	"sextant/te/protection"
 	"sextant/te/topology"
 	"sextant/te/topology/draw"
@@ -83,7 +84,7 @@ func protectionView(p api.Protection) view {
 			measured(path.CopyLoss, 100, "%.2f %%"),
 			measured(path.CopyDelayMs, 1, "%.2f ms"), wayOf(path.Links), delayOf(path),
 			count(path.Flow),
-			strings.Join(path.Segments, " "), joined(path.SIDs, " "), orDash(path.Fault),
+			strings.Join(path.Segments, " "), lists.Join(path.SIDs, " "), orDash(path.Fault),
 		})
 	}
 	return view{value: p, prose: prose.String(), tables: tables{t}, names: []string{p.Name}}

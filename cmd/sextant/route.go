@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 )
 
 func (a *app) routeCommand() *cobra.Command {
@@ -81,7 +82,7 @@ func routesView(routes []api.Route) view {
 func hopsText(hops []api.RouteHop) string {
 	words := make([]string, len(hops))
 	for i, h := range hops {
-		if words[i] = joined(h.Segments, ","); h.Weight != 1 {
+		if words[i] = lists.Join(h.Segments, ","); h.Weight != 1 {
 			words[i] += fmt.Sprintf(" weight %d", h.Weight)
 		}
 	}

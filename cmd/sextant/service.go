@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 )
 
 func (a *app) serviceCommand() *cobra.Command {
@@ -118,10 +119,7 @@ func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]a
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, s := range services {
-		names = append(names, s.Name)
-	}
+	names := lists.Map(services, func(s api.Service) string { return s.Name })
 	return nil, absent("service", name, names)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -147,9 +148,7 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
 			if err != nil {
 				return err
 			}
-			if first == 0 {
-				first = item.MeanMs
-			}
+			first = cmp.Or(first, item.MeanMs)
 			item.Faster = first / item.MeanMs
 			report.Items = append(report.Items, item)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -93,9 +94,7 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 	if len(o.compare) == 0 {
 		o.compare = []string{c.Paths.Scheme}
 	}
-	if o.seeds == 0 {
-		o.seeds = c.Seeds
-	}
+	o.seeds = cmp.Or(o.seeds, c.Seeds)
 	if o.seeds < 1 || o.workers < 1 {
 		return usageErrorf("--seeds %d and --workers %d: at least 1 each", o.seeds, o.workers)
 	}

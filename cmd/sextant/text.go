@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -14,15 +13,6 @@ func textIf(there bool, text string) string {
 		return "-"
 	}
 	return text
-}
-
-// joined writes values one after the other.
-func joined[T fmt.Stringer](list []T, by string) string {
-	texts := make([]string, len(list))
-	for i, value := range list {
-		texts[i] = value.String()
-	}
-	return strings.Join(texts, by)
 }
 
 // folded breaks a text into lines of at most so many columns; a longer word has its own.

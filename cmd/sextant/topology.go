@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 	"sextant/te/topology"
 	"sextant/te/topology/dataset"
 	"sextant/te/topology/format"
@@ -52,10 +54,9 @@ that set. Their names stand wherever a TOPOLOGY is asked for. Delays of differen
 		Args:        takes("[SET]"),
 		ValidArgsFunction: func(*cobra.Command, []string,
 			string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, s := range dataset.Sets() {
-				names = append(names, s.Name+"\t"+s.About)
-			}
+			names := lists.Map(dataset.Sets(), func(s dataset.Set) string {
+				return s.Name + "\t" + s.About
+			})
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -219,10 +220,7 @@ func topologyView(g *topology.Graph, nodes, edges bool) view {
 }
 
 func summaryTable(i topologyItem) table {
-	unit := i.DelayUnit
-	if unit == "" {
-		unit = "unit not stated"
-	}
+	unit := cmp.Or(i.DelayUnit, "unit not stated")
 	return table{columns: []string{"TOPOLOGY", i.Name}, rows: [][]string{
 		{"nodes", count(i.Nodes)},
 		{"links", fmt.Sprintf("%d (%d edges)", i.Links, i.Edges)},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/packet/lists"
 	"sextant/te/topology"
 	"sextant/te/topology/dataset"
 	"sextant/te/topology/format"
@@ -45,10 +46,7 @@ func (t *topologySource) flags(cmd *cobra.Command) {
 }
 
 func formatNames() string {
-	var names []string
-	for _, f := range format.All() {
-		names = append(names, string(f))
-	}
+	names := lists.Map(format.All(), func(f format.Format) string { return string(f) })
 	return strings.Join(names, ", ")
 }
 

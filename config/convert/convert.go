@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"sextant/config"
+	"sextant/packet/lists"
 )
 
 // Rules are what a foreign file says.
@@ -141,19 +143,15 @@ func (r *Rules) YAML(n Node) ([]byte, error) {
 		return nil, errors.New("no service is found in it; is it of this format?")
 	}
 	if missing := r.Missing(n.SIDs); len(missing) > 0 {
-		texts := make([]string, len(missing))
-		for i, m := range missing {
-			texts[i] = m.String()
-		}
+		texts := lists.Map(missing, netip.Addr.String)
 		return nil, fmt.Errorf("the SIDs of these real servers are not known: %s; name them in "+
 			"the "+
 			"map, a line each: ADDRESS SID", strings.Join(texts, ", "))
 	}
 	names := map[string]bool{}
-	var services []yaml.MapSlice
-	for _, s := range r.Services {
-		services = append(services, r.service(s, n, names))
-	}
+	services := lists.Map(r.Services, func(s Service) yaml.MapSlice {
+		return r.service(s, n, names)
+	})
 	return yaml.MarshalWithOptions(yaml.MapSlice{
 		{Key: "node", Value: n.Name},
 		{Key: "domain", Value: yaml.MapSlice{{Key: "block", Value: n.Block},
@@ -202,10 +200,7 @@ func (r *Rules) service(s Service, n Node, names map[string]bool) yaml.MapSlice 
 }
 
 func backend(server Server, sid SID, names map[string]bool) yaml.MapSlice {
-	name := sid.Name
-	if name == "" {
-		name = server.Name
-	}
+	name := cmp.Or(sid.Name, server.Name)
 	item := yaml.MapSlice{
 		{Key: "name", Value: unique(plainName(name, "server-"+dashed(server.Address)), names)},
 		{Key: "sid", Value: sid.SID.String()}}

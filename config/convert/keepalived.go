@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -210,9 +211,7 @@ func (r *Rules) agree(s *Service, c Check, line int) {
 	if s.Check != nil {
 		host = s.Check.Host
 	}
-	if c.Host == "" {
-		c.Host = host
-	}
+	c.Host = cmp.Or(c.Host, host)
 	if c.Kind == config.CheckTCP {
 		c.Host = ""
 	}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 	"time"
@@ -82,9 +83,7 @@ type LinkDelta struct {
 }
 
 func (s *LinkState) begin(nowNS int64) {
-	if s.recentNS == 0 {
-		s.recentNS = nowNS
-	}
+	s.recentNS = cmp.Or(s.recentNS, nowNS)
 }
 
 // TakeRecent returns what came since it was last called.
@@ -168,12 +167,8 @@ type Table struct {
 
 // NewTable returns an empty table.
 func NewTable(o Options) *Table {
-	if o.INTPort == 0 {
-		o.INTPort = DefaultINTPort
-	}
-	if o.PathTracing.Shift == 0 {
-		o.PathTracing.Shift = defaultStampShift
-	}
+	o.INTPort = cmp.Or(o.INTPort, DefaultINTPort)
+	o.PathTracing.Shift = cmp.Or(o.PathTracing.Shift, defaultStampShift)
 	return &Table{options: o, exporters: newBounded[Exporter, Sequence](MaxExporters, hashExporter),
 		links:   newBounded[Link, LinkState](MaxLinks, hashLink),
 		paths:   newBounded[flow.Tuple, Path](MaxPaths, hashFlow),

@@ -1,6 +1,7 @@
 package packettest
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,9 +38,7 @@ func (o Outer) Around(t testing.TB, ip []byte) []byte {
 	next := ProtocolOf(ip)
 	if len(o.Extensions) > 0 {
 		next = o.ExtensionNow
-		if next == 0 {
-			next = layers.IPProtocolIPv6Routing
-		}
+		next = cmp.Or(next, layers.IPProtocolIPv6Routing)
 	}
 	return serialize(t, &layers.IPv6{
 		Version: 6, TrafficClass: o.TrafficClass, FlowLabel: o.FlowLabel, NextHeader: next,

@@ -2,6 +2,7 @@ package packettest
 
 import (
 	"bytes"
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -77,10 +78,7 @@ func (p Packet) Reply(flags string) Packet {
 
 // Flow returns the flow of the packet.
 func (p Packet) Flow() flow.Tuple {
-	protocol := uint8(p.Protocol)
-	if protocol == 0 {
-		protocol = uint8(layers.IPProtocolTCP)
-	}
+	protocol := cmp.Or(uint8(p.Protocol), uint8(layers.IPProtocolTCP))
 	return flow.Tuple{Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort,
 		Protocol: protocol}
 }
@@ -88,12 +86,8 @@ func (p Packet) Flow() flow.Tuple {
 // Bytes returns the IP packet, with its lengths and checksums.
 func (p Packet) Bytes(t testing.TB) []byte {
 	t.Helper()
-	if p.Protocol == 0 {
-		p.Protocol = layers.IPProtocolTCP
-	}
-	if p.HopLimit == 0 {
-		p.HopLimit = 57
-	}
+	p.Protocol = cmp.Or(p.Protocol, layers.IPProtocolTCP)
+	p.HopLimit = cmp.Or(p.HopLimit, 57)
 	network := p.network()
 	all := []gopacket.SerializableLayer{network, gopacket.Payload(p.Extensions)}
 	if upper := p.transport(); upper != nil {

@@ -1,6 +1,7 @@
 package cflb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -193,10 +194,7 @@ func reportFigure8(r *experiment.Recorder, found rates) error {
 			beside = fmt.Sprintf("%+.1f %%", 100*quantile(parts, 0.5))
 			middle = fmt.Sprintf("%+.1f to %+.1f %%", 100*quantile(parts, 0.25),
 				100*quantile(parts, 0.75))
-			source := map[string]string{"rc5": "-1.8 %", "skip32": "-12.3 %"}[method]
-			if source == "" {
-				source = "-"
-			}
+			source := cmp.Or(map[string]string{"rc5": "-1.8 %", "skip32": "-12.3 %"}[method], "-")
 			r.Compare(experiment.Comparison{What: "packets per second beside hashing, " + f.name,
 				Source: source, Ours: beside, Says: "at most 2 % less is the goal for feistel"})
 		}

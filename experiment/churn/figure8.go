@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -220,10 +221,7 @@ func reportFigure8(r *experiment.Recorder, runs []transition) error {
 		o, p := run.Outcome, policies[i]
 		t.Rows = append(t.Rows, cells(o.Policy, o.Requests, o.Failed, 100*o.rate(), o.Failures,
 			o.Resets, 100*o.Redirected, o.Mbps))
-		paper := published[o.Policy]
-		if paper == "" {
-			paper = "-"
-		}
+		paper := cmp.Or(published[o.Policy], "-")
 		r.Compare(experiment.Comparison{What: o.Policy + ": failed downloads", Source: paper,
 			Ours: ofRequests(o), Says: says(p, o)})
 		if err := r.Chart("fig8-"+o.Policy, throughput(run)); err != nil {

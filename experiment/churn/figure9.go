@@ -1,12 +1,14 @@
 package churn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"sextant/experiment"
 	"sextant/experiment/chart"
+	"sextant/packet/lists"
 )
 
 var figures9To12 = experiment.Experiment{
@@ -174,9 +176,7 @@ func (f *figures) failures(r *experiment.Recorder, size int) error {
 			func(o outcome) float64 { return 100 * o.rate() }))
 		at := cell{size, time.Second, p.name}
 		whole, paper := sum(f.results[at]), published[at]
-		if paper == "" {
-			paper = "-"
-		}
+		paper = cmp.Or(paper, "-")
 		r.Compare(experiment.Comparison{
 			What: fmt.Sprintf("%s: failed downloads of %d MB, a change every second", p.name,
 				size*scale/1_000_000),
@@ -231,10 +231,7 @@ func (f *figures) series(policy string, size int, value func(outcome) float64) c
 }
 
 func meanAndDeviation(runs []outcome, value func(outcome) float64) (mean, deviation float64) {
-	values := make([]float64, len(runs))
-	for i, o := range runs {
-		values[i] = value(o)
-	}
+	values := lists.Map(runs, value)
 	return moments(values)
 }
 

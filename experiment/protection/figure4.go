@@ -7,6 +7,7 @@ import (
 
 	"sextant/experiment"
 	"sextant/experiment/chart"
+	"sextant/packet/lists"
 )
 
 // figure4 is one request over a lossy path, a slower one, and both.
@@ -86,9 +87,5 @@ const chartMost = 2000
 
 // cutOff puts what is longer at the end of the axis.
 func cutOff(ms []float64) []float64 {
-	shown := make([]float64, len(ms))
-	for i, x := range ms {
-		shown[i] = min(x, chartMost)
-	}
-	return shown
+	return lists.Map(ms, func(x float64) float64 { return min(x, chartMost) })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sextant/lab/loadgen"
+	"sextant/packet/lists"
 	"sextant/sim/queueing"
 	"sextant/sim/workload"
 )
@@ -84,10 +85,7 @@ func measured(name string, load float64, result *loadgen.Result,
 	if name == rr.name {
 		p.HalfWidth = widthByServer(right)
 	}
-	times := make([]float64, len(right))
-	for i, r := range right {
-		times[i] = r.Ms
-	}
+	times := lists.Map(right, func(r loadgen.Response) float64 { return r.Ms })
 	p.Quantiles = quantiles(times)
 	return p
 }

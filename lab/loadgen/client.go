@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -66,10 +67,7 @@ func newClient(ctx context.Context, target string) (*client, error) {
 }
 
 func resolve(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
-	service := u.Port()
-	if service == "" {
-		service = "80"
-	}
+	service := cmp.Or(u.Port(), "80")
 	port, err := strconv.ParseUint(service, 10, 16)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("port %q: %w", service, err)

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -56,12 +57,8 @@ type DownloadResult struct {
 }
 
 func (c DownloadConfig) withDefaults() (DownloadConfig, error) {
-	if c.Workers == 0 {
-		c.Workers = 1
-	}
-	if c.Timeout == 0 {
-		c.Timeout = time.Minute
-	}
+	c.Workers = cmp.Or(c.Workers, 1)
+	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	if c.Workers < 0 || c.Duration < 0 || c.Timeout < 0 {
 		return c, fmt.Errorf("loadgen: %d workers, duration %v and timeout %v: none may be "+
 			"negative", c.Workers, c.Duration, c.Timeout)

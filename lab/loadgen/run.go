@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -77,12 +78,8 @@ type Result struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Second
-	}
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = 10_000
-	}
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 10_000)
 	switch {
 	case c.Requests == nil && !(c.Rate > 0 && c.Rate <= 1e6):
 		return c, fmt.Errorf("loadgen: rate of %g requests per second must be above 0 and at "+

@@ -17,6 +17,7 @@
 package webserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -58,9 +59,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func setDefault(value *int, byDefault int) {
-	if *value == 0 {
-		*value = byDefault
-	}
+	*value = cmp.Or(*value, byDefault)
 }
 
 func isVisible(s string) bool {

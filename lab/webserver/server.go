@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sextant/packet/lists"
 )
 
 const (
@@ -62,11 +64,7 @@ func Listen(c Config) (*Server, error) {
 
 // Addresses returns the addresses listened on, in the order of Config.Addresses.
 func (s *Server) Addresses() []net.Addr {
-	var addresses []net.Addr
-	for _, listener := range s.listeners {
-		addresses = append(addresses, listener.Addr())
-	}
-	return addresses
+	return lists.Map(s.listeners, (*listener).Addr)
 }
 
 // Run serves connections until ctx ends, then lets answers under way finish

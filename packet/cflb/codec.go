@@ -1,6 +1,7 @@
 package cflb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -79,9 +80,7 @@ func New(p Parameters) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Length == 0 {
-		p.Length = greatest
-	}
+	p.Length = cmp.Or(p.Length, greatest)
 	c.radix, c.powers, c.cipher = uint64(p.Radix), []uint64{1}, cipher
 	for range p.Length {
 		c.powers = append(c.powers, c.powers[len(c.powers)-1]*c.radix)

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"sextant/linux/rtnetlink"
+	"sextant/packet/lists"
 )
 
 // Set is the next hops of a route. Sets of the same hops are equal, in whatever order they were
@@ -145,19 +146,13 @@ func (s Set) String() string {
 	if s == (Set{}) {
 		return "none"
 	}
-	var words []string
-	for _, h := range s.Members() {
-		words = append(words, HopText(h))
-	}
+	words := lists.Map(s.Members(), HopText)
 	return strings.Join(words, " ")
 }
 
 // HopText writes a hop's segments, joined by commas, with its weight unless that is 1.
 func HopText(h rtnetlink.Hop) string {
-	var segments []string
-	for _, s := range h.Segments {
-		segments = append(segments, s.String())
-	}
+	segments := lists.Map(h.Segments, netip.Addr.String)
 	text := strings.Join(segments, ",")
 	if h.Weight != 1 {
 		text += fmt.Sprintf(" weight %d", h.Weight)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sextant/packet/lists"
 	"sextant/te/edgecoloring"
 	"sextant/te/topology"
 )
@@ -59,10 +60,7 @@ func newClos(g *topology.Graph, leaves []topology.Node, cost func(topology.Edge)
 }
 
 func (c *clos) differs(format string, nodes ...topology.Node) error {
-	names := make([]any, len(nodes))
-	for i, v := range nodes {
-		names[i] = c.graph.Node(v).Name
-	}
+	names := lists.Map(nodes, func(v topology.Node) any { return c.graph.Node(v).Name })
 	return fmt.Errorf("the network is no folded Clos network: "+format, names...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sextant/packet/lists"
 	"sextant/te/topology"
 )
 
@@ -83,10 +84,7 @@ func overloadText(overloads []Overload) string {
 	const most = 3
 	slices.SortStableFunc(overloads,
 		func(a, b Overload) int { return strings.Compare(a.Link.String(), b.Link.String()) })
-	var texts []string
-	for _, o := range overloads[:min(len(overloads), most)] {
-		texts = append(texts, o.String())
-	}
+	texts := lists.Map(overloads[:min(len(overloads), most)], Overload.String)
 	if more := len(overloads) - most; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more links", more))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sextant/packet/lists"
 	"sextant/te/topology"
 )
 
@@ -137,9 +138,6 @@ func codecOf(format Format) (codec, bool) {
 }
 
 func names() string {
-	var all []string
-	for _, f := range All() {
-		all = append(all, string(f))
-	}
+	all := lists.Map(All(), func(f Format) string { return string(f) })
 	return strings.Join(all, ", ")
 }

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -140,10 +141,7 @@ func (r *graphmlReader) texts(kind string, data []graphmlData) map[string]string
 		}
 	}
 	for _, d := range data {
-		name := r.keys[d.Key].Name
-		if name == "" {
-			name = d.Key
-		}
+		name := cmp.Or(r.keys[d.Key].Name, d.Key)
 		texts[name] = strings.TrimSpace(d.Text)
 	}
 	return texts

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -279,10 +280,7 @@ var indexWord = regexp.MustCompile(`\{i(?::(0?[0-9]{0,2}[dxX])?)?\}`)
 // withIndex writes the number of a replica in place of "{i}", or of "{i:02x}" with that format.
 func withIndex(text string, i int) string {
 	return indexWord.ReplaceAllStringFunc(text, func(word string) string {
-		format := indexWord.FindStringSubmatch(word)[1]
-		if format == "" {
-			format = "d"
-		}
+		format := cmp.Or(indexWord.FindStringSubmatch(word)[1], "d")
 		return fmt.Sprintf("%"+format, i)
 	})
 }

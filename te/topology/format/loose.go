@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -42,9 +43,7 @@ func (s *source) build(l looseGraph) (*topology.Graph, error) {
 	if err != nil {
 		return nil, s.errorf(1, "%w", err)
 	}
-	if unit == 0 {
-		unit = s.delayUnit
-	}
+	unit = cmp.Or(unit, s.delayUnit)
 	byLength := l.saysNoDelay()
 	if byLength {
 		unit = time.Microsecond

@@ -1,4 +1,4 @@
-// Package lists makes lists of others.
+// Package lists is what makes lists of others.
 package lists
 
 import (

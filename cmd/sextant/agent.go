@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -58,9 +59,13 @@ over, CAP_SYS_ADMIN.`,
 	fileFlag(cmd, &file)
 	bpfFlag(cmd, &bpf)
 	breakFlag(cmd, &a.breaks)
-	cmd.Flags().StringVar(&format, "log-format", "text", "text for people, json for programs")
-	complete(cmd, "log-format", "text", "json")
+	logFlag(cmd, &format)
 	return cmd
+}
+
+func logFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "log-format", "text", "text for people, json for programs")
+	complete(cmd, "log-format", "text", "json")
 }
 
 func bpfFlag(cmd *cobra.Command, dir *string) {
@@ -70,10 +75,7 @@ func bpfFlag(cmd *cobra.Command, dir *string) {
 
 // bpf is the directory that the command line or the environment names.
 func (a *app) bpf(flag string) string {
-	if flag != "" {
-		return flag
-	}
-	return a.getenv("SEXTANT_BPF")
+	return cmp.Or(flag, a.getenv("SEXTANT_BPF"))
 }
 
 // logger writes to stderr: warnings only with -q, all with -v.

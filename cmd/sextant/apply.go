@@ -45,10 +45,7 @@ The exit code is 0 if nothing would, 1 if something would, 2 if the file has fau
 			if err := a.showChanges(changes); err != nil {
 				return err
 			}
-			if len(changes.Items) > 0 {
-				return silentExit(exitFailed)
-			}
-			return nil
+			return failedIf(len(changes.Items) > 0)
 		},
 	}
 	fileFlag(cmd, &file)

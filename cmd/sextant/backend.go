@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"reflect"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +64,8 @@ func backendTable(backends []api.Backend) table {
 			b.Service, b.Name, b.SID.String(), string(b.State), healthText(b),
 			share(b.Buckets, buckets[b.Service]), count(b.Packets),
 			count(b.Bytes), count(b.Weight), b.Source, count(b.Buckets), string(b.Effective),
-			healthSince(b), lastError(b),
+			known(b.Health, func(h api.Health) string { return timeText(h.Since) }),
+			known(b.Health, func(h api.Health) string { return orDash(h.LastError) }),
 		})
 	}
 	return t
@@ -80,20 +80,6 @@ func healthText(b api.Backend) string {
 		return b.Health.Status + ", used"
 	}
 	return b.Health.Status
-}
-
-func healthSince(b api.Backend) string {
-	if b.Health == nil {
-		return "-"
-	}
-	return b.Health.Since.Format(time.RFC3339)
-}
-
-func lastError(b api.Backend) string {
-	if b.Health == nil {
-		return "-"
-	}
-	return orDash(b.Health.LastError)
 }
 
 // findBackend returns a backend, or an error that lists those that there are.

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,13 +39,10 @@ func bgpPeersView(peers []api.BGPPeer) view {
 		wide:    []string{"SINCE", "REASON"},
 	}
 	return listView(peers, t, func(p api.BGPPeer) (string, []string) {
-		since := "-"
-		if p.Since != nil {
-			since = p.Since.Format(time.RFC3339)
-		}
 		return p.Address.String(), []string{
 			p.Address.String(), count(p.ASN), p.State, p.Session, orDash(p.BFD),
-			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), since, orDash(p.Reason),
+			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), known(p.Since, timeText),
+			orDash(p.Reason),
 		}
 	})
 }
@@ -75,8 +71,9 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 			state = config.Draining
 		}
 		return r.VIP.String(), []string{
-			string(r.Direction), r.VIP.String(), portsText(r.Services), addressOrDash(r.SID),
-			weight, string(state), addressOrDash(r.Peer),
+			string(r.Direction), r.VIP.String(), portsText(r.Services),
+			known(r.SID, netip.Addr.String), weight, string(state),
+			known(r.Peer, netip.Addr.String),
 			orDash(string(r.Ignored)), orDash(r.Behavior), orDash(r.Distinguisher),
 		}
 	})
@@ -94,13 +91,6 @@ func portsText(ports []discovery.Port) string {
 	return strings.Join(texts, ",")
 }
 
-func addressOrDash(a *netip.Addr) string {
-	if a == nil {
-		return "-"
-	}
-	return a.String()
-}
-
 func (a *app) bgpAnnounce() *cobra.Command {
 	words := []string{string(config.AnnounceUp), string(config.AnnounceDraining),
 		string(config.AnnounceNothing)}
@@ -109,16 +99,10 @@ func (a *app) bgpAnnounce() *cobra.Command {
 			"withdraw it",
 		Long: `Announce the state of this host by BGP: up (new connections), draining (no new connections, existing ones continue) or
 nothing (its routes are withdrawn, which edges treat as draining).`,
-		Example:     "  sextant bgp announce draining",
-		Annotations: seeAlso("sextant bgp routes", "sextant service list"),
-		Args:        takes("WHAT"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string,
-			_ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return words, cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  sextant bgp announce draining",
+		Annotations:       seeAlso("sextant bgp routes", "sextant service list"),
+		Args:              takes("WHAT"),
+		ValidArgsFunction: first(func() []string { return words }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(words, args[0]) {
 				return usageErrorf("unknown word %q; write %s", args[0], strings.Join(words, ", "))

@@ -53,9 +53,7 @@ The archive is listed on stderr.`,
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "",
 		"archive to write, or - for standard output; named after node and time if none is named")
-	cmd.Flags().StringVar(&node, "node", "",
-		"node file; that of the running agent if none is named")
-	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
+	nodeFlag(cmd, &node)
 	bpfFlag(cmd, &bpf)
 	return cmd
 }
@@ -70,8 +68,8 @@ func (a *app) supportBundle(cmd *cobra.Command, file, nodeFile, bpf string) erro
 	facts.Running = running
 	parts := []part{
 		{Name: "version.txt", Text: []byte("sextant " + version + "\n")},
-		jsonPart("doctor.json", doctor.Diagnose(node, facts, version), factsErr),
-		jsonPart("facts.json", facts, factsErr),
+		jsonPart("doctor.json")(doctor.Diagnose(node, facts, version), factsErr),
+		jsonPart("facts.json")(facts, factsErr),
 		configPart(node),
 	}
 	if running != nil {
@@ -87,9 +85,11 @@ func (a *app) supportBundle(cmd *cobra.Command, file, nodeFile, bpf string) erro
 	return a.writeBundle(cmp.Or(file, name+".tar.gz"), name, stamp, scrub(parts, secrets))
 }
 
-func jsonPart(name string, value any, err error) part {
-	text, encodeErr := json.MarshalIndent(value, "", "  ")
-	return part{name, append(text, '\n'), errors.Join(err, encodeErr)}
+func jsonPart(name string) func(value any, err error) part {
+	return func(value any, err error) part {
+		text, encodeErr := json.MarshalIndent(value, "", "  ")
+		return part{name, append(text, '\n'), errors.Join(err, encodeErr)}
+	}
 }
 
 func configPart(node *config.Node) part {
@@ -100,35 +100,22 @@ func configPart(node *config.Node) part {
 // agentParts are what the agent tells.
 func (a *app) agentParts(ctx context.Context) []part {
 	agent := a.lister()
-	status, statusErr := agent.Status(ctx)
-	services, servicesErr := agent.Services(ctx, "", "")
-	counters, countersErr := agent.Counters(ctx)
-	maps, mapsErr := agent.Maps(ctx)
-	sids, sidsErr := agent.SIDs(ctx)
-	peers, peersErr := agent.BGPPeers(ctx)
-	learned, learnedErr := agent.BGPRoutes(ctx)
-	routes, routesErr := agent.Routes(ctx)
-	sources, sourcesErr := agent.RouteSources(ctx)
-	protections, protectionsErr := agent.Protections(ctx)
-	network, networkErr := agent.Topology(ctx)
-	policies, policiesErr := agent.Policies(ctx)
-	merged, mergedErr := agent.Merge(ctx)
-	metrics, metricsErr := agent.MetricsText(ctx)
+	metrics, err := agent.MetricsText(ctx)
 	return []part{
-		jsonPart("status.json", status, statusErr),
-		jsonPart("services.json", services, servicesErr),
-		jsonPart("counters.json", counters, countersErr),
-		jsonPart("maps.json", maps, mapsErr),
-		jsonPart("sids.json", sids, sidsErr),
-		jsonPart("bgp-peers.json", peers, peersErr),
-		jsonPart("bgp-routes.json", learned, learnedErr),
-		jsonPart("routes.json", routes, routesErr),
-		jsonPart("route-sources.json", sources, sourcesErr),
-		jsonPart("protections.json", protections, protectionsErr),
-		jsonPart("topology.json", network, networkErr),
-		jsonPart("policies.json", policies, policiesErr),
-		jsonPart("merge.json", merged, mergedErr),
-		{"metrics.txt", metrics, metricsErr},
+		jsonPart("status.json")(agent.Status(ctx)),
+		jsonPart("services.json")(agent.Services(ctx, "", "")),
+		jsonPart("counters.json")(agent.Counters(ctx)),
+		jsonPart("maps.json")(agent.Maps(ctx)),
+		jsonPart("sids.json")(agent.SIDs(ctx)),
+		jsonPart("bgp-peers.json")(agent.BGPPeers(ctx)),
+		jsonPart("bgp-routes.json")(agent.BGPRoutes(ctx)),
+		jsonPart("routes.json")(agent.Routes(ctx)),
+		jsonPart("route-sources.json")(agent.RouteSources(ctx)),
+		jsonPart("protections.json")(agent.Protections(ctx)),
+		jsonPart("topology.json")(agent.Topology(ctx)),
+		jsonPart("policies.json")(agent.Policies(ctx)),
+		jsonPart("merge.json")(agent.Merge(ctx)),
+		{"metrics.txt", metrics, err},
 	}
 }
 

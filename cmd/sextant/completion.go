@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 )
 
 // completionLimit bounds how long a key press waits for the agent.
@@ -21,20 +22,42 @@ func complete(cmd *cobra.Command, flag string, words ...string) {
 	}
 }
 
+// first offers words for the first argument alone.
+func first(words func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return words(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// offers offers what an agent has for the first argument, each with a remark.
+func offers[T any](a *app, list func(*api.Client, context.Context) ([]T, error),
+	word func(T) (name, remark string)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
+			all, err := list(agent, ctx)
+			return lists.Map(all, func(one T) string {
+				name, remark := word(one)
+				return name + "\t" + remark
+			}), err
+		})
+	}
+}
+
 // completeServices offers the names of services for the first argument.
 func (a *app) completeServices(cmd *cobra.Command, args []string,
-	_ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	typed string) ([]string, cobra.ShellCompDirective) {
+	all := func(agent *api.Client, ctx context.Context) ([]api.Service, error) {
+		return agent.Services(ctx, "", "")
 	}
-	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
-		services, err := agent.Services(ctx, "", "")
-		var names []string
-		for _, s := range services {
-			names = append(names, s.Name+"\t"+s.Endpoint().String())
-		}
-		return names, err
-	})
+	return offers(a, all, func(s api.Service) (string, string) {
+		return s.Name, s.Endpoint().String()
+	})(cmd, args, typed)
 }
 
 // completeBackends offers the names of services, then those of the service's backends.
@@ -45,11 +68,9 @@ func (a *app) completeBackends(cmd *cobra.Command, args []string,
 	}
 	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
 		backends, err := agent.Backends(ctx, args[0])
-		var names []string
-		for _, b := range backends {
-			names = append(names, b.Name+"\t"+b.SID.String()+" "+string(b.State))
-		}
-		return names, err
+		return lists.Map(backends, func(b api.Backend) string {
+			return b.Name + "\t" + b.SID.String() + " " + string(b.State)
+		}), err
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -82,12 +83,8 @@ func schemaAt(s *config.Schema, key string) (at *config.Schema, required bool, e
 		next := object.Properties[strings.TrimSuffix(name, "[]")]
 		if next == nil {
 			known := slices.Sorted(maps.Keys(object.Properties))
-			where := "the node file"
-			if path != "" {
-				where = path
-			}
-			return nil, false, coded{fmt.Errorf("%s has no key %q; known: %s", where, name,
-				strings.Join(known, ", ")), exitNotFound}
+			return nil, false, notFoundf("%s has no key %q; known: %s",
+				cmp.Or(path, "the node file"), name, strings.Join(known, ", "))
 		}
 		required = slices.Contains(object.Required, name)
 		s, path = next, strings.TrimPrefix(path+"."+name, ".")

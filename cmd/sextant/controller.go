@@ -63,8 +63,7 @@ the paths that they have.`
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the controller's file, or - for standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails without such a flag only
-	cmd.Flags().StringVar(&format, "log-format", "text", "text for people, json for programs")
-	complete(cmd, "log-format", "text", "json")
+	logFlag(cmd, &format)
 	return cmd
 }
 
@@ -139,12 +138,10 @@ func controllerStatusView(s controller.Status) view {
 	}
 	prose.WriteString("\n")
 	t := table{columns: []string{"VERDICT", "DECISIONS"}}
-	v := view{value: s, prose: prose.String()}
-	for _, verdict := range s.Verdicts {
-		t.rows = append(t.rows, []string{verdict.Verdict, count(verdict.Count)})
-		v.names = append(v.names, verdict.Verdict)
-	}
-	v.tables = tables{t}
+	v := listView(s.Verdicts, t, func(c controller.Verdict) (string, []string) {
+		return c.Verdict, []string{c.Verdict, count(c.Count)}
+	})
+	v.value, v.prose = s, prose.String()
 	if len(s.HeadEnds) > 0 {
 		v.tables = append(v.tables, headEndsTable(s))
 	}

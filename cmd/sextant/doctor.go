@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -45,17 +46,10 @@ The exit code is 0 without faults, 1 with faults. Notable findings do not count 
 			if err := a.show(findingsView(findings)); err != nil {
 				return err
 			}
-			for _, f := range findings {
-				if f.Sick() {
-					return silentExit(exitFailed)
-				}
-			}
-			return nil
+			return failedIf(slices.ContainsFunc(findings, doctor.Finding.Sick))
 		},
 	}
-	cmd.Flags().StringVar(&file, "node", "",
-		"node file; that of the running agent if none is named")
-	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
+	nodeFlag(cmd, &file)
 	bpfFlag(cmd, &bpf)
 	cmd.Flags().BoolVar(&quick, "quick", false,
 		"leave out what takes longer: sockets, processes, the versions of pinned programs, "+

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -47,10 +48,7 @@ func examine(x examination) (facts.Facts, error) {
 	if len(capabilities) > 0 || len(features) > 0 {
 		return found, err
 	}
-	dir := x.BPF
-	if dir == "" {
-		dir = agent.PinDirectory(bpffsDir, n.Name)
-	}
+	dir := cmp.Or(x.BPF, agent.PinDirectory(bpffsDir, n.Name))
 	found.PinDir = dir
 	var programErr, pinErr error
 	found.Programs, programErr = datapath.Programs(filepath.Clean(dir))
@@ -85,12 +83,9 @@ func learns(e *config.Edge) (interfaces []string, vips []netip.Addr) {
 // machine describes this machine for support.
 func machine(x examination) []part {
 	parts := lists.Map(linux.Describe(), func(d linux.Description) part { return part(d) })
-	dir := x.BPF
-	if dir == "" {
-		dir = agent.PinDirectory(bpffsDir, x.Node.Name)
-	}
-	pins, err := datapath.DescribePins(filepath.Clean(dir))
-	return append(parts, jsonPart("pins.json", pins, err), logPart())
+	dir := cmp.Or(x.BPF, agent.PinDirectory(bpffsDir, x.Node.Name))
+	pins := jsonPart("pins.json")(datapath.DescribePins(filepath.Clean(dir)))
+	return append(parts, pins, logPart())
 }
 
 // logLines is how much of the log a bundle takes.

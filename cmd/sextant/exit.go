@@ -41,10 +41,23 @@ type coded struct {
 
 func (c coded) Unwrap() error { return c.error }
 
+// notFoundf is an error about what is not there.
+func notFoundf(format string, args ...any) error {
+	return coded{fmt.Errorf(format, args...), exitNotFound}
+}
+
 // silentExit ends with a code when all is said.
 type silentExit int
 
 func (silentExit) Error() string { return "exit" }
+
+// failedIf is the exit code of what was found to be wrong, and shown.
+func failedIf(wrong bool) error {
+	if wrong {
+		return silentExit(exitFailed)
+	}
+	return nil
+}
 
 // exitCode tells scripts what kind of error it was.
 func exitCode(err error) int {

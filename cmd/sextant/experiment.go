@@ -163,9 +163,8 @@ func chosen(names []string) ([]experiment.Experiment, error) {
 		i := slices.IndexFunc(experiments(),
 			func(e experiment.Experiment) bool { return e.Name == name })
 		if i < 0 {
-			return nil, coded{fmt.Errorf("there is no experiment %q; known: %s", name,
-				strings.Join(experimentNames(), ", ")),
-				exitNotFound}
+			return nil, notFoundf("there is no experiment %q; known: %s", name,
+				strings.Join(experimentNames(), ", "))
 		}
 		found = append(found, experiments()[i])
 	}
@@ -239,9 +238,8 @@ func (a *app) reportExperiments(folder string, names []string) error {
 		case errors.Is(err, fs.ErrNotExist) && len(names) == 0:
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			return coded{fmt.Errorf("%s has no report in %s; run it first: sextant experiment "+
-				"run %s", e.Name, folder, e.Name),
-				exitNotFound}
+			return notFoundf("%s has no report in %s; run it first: sextant experiment "+
+				"run %s", e.Name, folder, e.Name)
 		case err != nil:
 			return fmt.Errorf("read the report of %s: %w", e.Name, withoutPath(err))
 		}
@@ -252,8 +250,8 @@ func (a *app) reportExperiments(folder string, names []string) error {
 		printed++
 	}
 	if printed == 0 {
-		return coded{fmt.Errorf("no experiment has a report in %s; run one first: sextant "+
-			"experiment run NAME", folder), exitNotFound}
+		return notFoundf("no experiment has a report in %s; run one first: sextant "+
+			"experiment run NAME", folder)
 	}
 	return nil
 }

@@ -115,15 +115,9 @@ func (a *app) toExplain(question *api.Question, args []string,
 		return nil, usageErrorf("what is to be explained is not said; give SOURCE and " +
 			"DESTINATION, or a file with -r")
 	}
-	question.Flow = &api.Flow{Protocol: config.Protocol(flags.protocol)}
-	for i, target := range []*netip.AddrPort{&question.Flow.Source, &question.Flow.Destination} {
-		var err error
-		if *target, err = netip.ParseAddrPort(args[i]); err != nil {
-			return nil, usageErrorf("%q is not an address and port; write it like "+
-				"[2001:db8::1]:443 or 192.0.2.1:443", args[i])
-		}
-	}
-	return nil, nil
+	f, err := parseFlow(args, flags.protocol)
+	question.Flow = &f
+	return nil, err
 }
 
 // explainAll asks in as many questions as it takes.
@@ -200,14 +194,11 @@ func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
 		wide:    []string{"BYTES", "BUCKET", "PATH", "TELEMETRY", "WHY"},
 	}
 	for _, e := range list {
-		bucket := "-"
-		if e.Trace != nil {
-			bucket = count(e.Trace.Bucket)
-		}
 		t.rows = append(t.rows, []string{
 			count(e.Number), flowText(e.Flow), orDash(serviceText(e)), e.Verdict, orDash(e.Reason),
 			orDash(offerText(e)), hopText(e),
-			count(e.Bytes), bucket, segmentsText(e.Path),
+			count(e.Bytes), known(e.Trace, func(t api.Trace) string { return count(t.Bucket) }),
+			segmentsText(e.Path),
 			orDash(carriedText(e.Telemetry)), e.Why,
 		})
 	}
@@ -413,11 +404,9 @@ func chainTable(t api.Trace) table {
 		rows.columns = append(rows.columns, "SITE", "ORDER")
 	}
 	for i, p := range t.Chain {
-		left := "-"
-		if p.LeftSeconds != nil {
-			left = time.Duration(*p.LeftSeconds*float64(time.Second)).Round(time.Second).String() +
-				" ago"
-		}
+		left := known(p.LeftSeconds, func(seconds float64) string {
+			return time.Duration(seconds*float64(time.Second)).Round(time.Second).String() + " ago"
+		})
 		rows.rows = append(rows.rows, []string{count(i + 1), p.Backend, p.SID.String(), p.Role,
 			string(p.State), left})
 		if ordered {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,11 +204,7 @@ func (a *app) labList() *cobra.Command {
 		Example:     "  sextant lab list",
 		Annotations: seeAlso("sextant lab down"),
 		RunE: func(*cobra.Command, []string) error {
-			labs, err := lab.List()
-			if err != nil {
-				return err
-			}
-			return a.show(labsView(labs))
+			return answered(a, labsView)(lab.List())
 		},
 	}
 }
@@ -237,12 +232,10 @@ func openLab(name string) (*lab.Lab, error) {
 	}
 	labs, listErr := lab.List()
 	if listErr != nil || len(labs) == 0 {
-		return nil, coded{fmt.Errorf("there is no lab %q; bring one up: sextant lab up FILE", name),
-			exitNotFound}
+		return nil, notFoundf("there is no lab %q; bring one up: sextant lab up FILE", name)
 	}
 	names := lists.Map(labs, func(l lab.Summary) string { return l.Name })
-	return nil, coded{fmt.Errorf("there is no lab %q; known: %s", name, strings.Join(names, ", ")),
-		exitNotFound}
+	return nil, notFoundf("there is no lab %q; known: %s", name, strings.Join(names, ", "))
 }
 
 // nodeOf finds a node of a lab.

@@ -2,16 +2,15 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"sextant/agent/api"
 	"sextant/examples"
 	"sextant/lab"
+	"sextant/packet/lists"
 )
 
 // exampleItem is a lab that the program brings along.
@@ -23,24 +22,18 @@ type exampleItem struct {
 func (a *app) labExamples() *cobra.Command {
 	return &cobra.Command{
 		Use: "examples [NAME]", Short: "List the labs that the program brings along, or print one",
-		Example:     "  sextant lab examples\n  sextant lab examples quickstart > mine.yaml",
-		Annotations: seeAlso("sextant lab up"),
-		Args:        takes("[NAME]"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string,
-			_ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return examples.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  sextant lab examples\n  sextant lab examples quickstart > mine.yaml",
+		Annotations:       seeAlso("sextant lab up"),
+		Args:              takes("[NAME]"),
+		ValidArgsFunction: first(examples.Names),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.show(examplesView())
 			}
 			text, there := examples.Lab(args[0])
 			if !there {
-				return coded{fmt.Errorf("there is no example %q; known: %s", args[0],
-					strings.Join(examples.Names(), ", ")), exitNotFound}
+				return notFoundf("there is no example %q; known: %s", args[0],
+					strings.Join(examples.Names(), ", "))
 			}
 			_, err := a.stdout.Write(text)
 			return err
@@ -49,15 +42,14 @@ func (a *app) labExamples() *cobra.Command {
 }
 
 func examplesView() view {
-	list := api.List[exampleItem]{Items: []exampleItem{}}
-	t := table{columns: []string{"NAME", "LAB"}}
-	for _, name := range examples.Names() {
+	items := lists.Map(examples.Names(), func(name string) exampleItem {
 		text, _ := examples.Lab(name)
-		item := exampleItem{name, examples.Summary(text)}
-		list.Items = append(list.Items, item)
-		t.rows = append(t.rows, []string{item.Name, item.Summary})
-	}
-	return view{value: list, tables: tables{t}, names: examples.Names()}
+		return exampleItem{name, examples.Summary(text)}
+	})
+	t := table{columns: []string{"NAME", "LAB"}}
+	return listView(items, t, func(e exampleItem) (string, []string) {
+		return e.Name, []string{e.Name, e.Summary}
+	})
 }
 
 // loadLab reads a lab's file, or, if there is none of that name, what the program brings along:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,10 +56,7 @@ func nodeCommand(words []string, shell string) (*exec.Cmd, error) {
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		words = []string{shell}
-		if shell == "" {
-			words = []string{"/bin/sh"}
-		}
+		words = []string{cmp.Or(shell, "/bin/sh")}
 	}
 	if words[0] == "sextant" {
 		self, err := os.Executable()
@@ -98,8 +96,8 @@ func (a *app) labLogs() *cobra.Command {
 			processes := node.Processes
 			if len(args) > 2 {
 				if !slices.Contains(processes, args[2]) {
-					return coded{fmt.Errorf("there is no process %q; known: %s", args[2],
-						strings.Join(processes, ", ")), exitNotFound}
+					return notFoundf("there is no process %q; known: %s", args[2],
+						strings.Join(processes, ", "))
 				}
 				processes = args[2:]
 			}

@@ -34,11 +34,7 @@ were late. LATE is how much later than decided packets left: the median and the 
 			if err != nil {
 				return err
 			}
-			states, err := l.LinkStates(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.show(linksView(states))
+			return answered(a, linksView)(l.LinkStates(cmd.Context()))
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,7 @@ their paths are "paths", by service number and id of the backend.`,
   sextant lab exec quickstart edge -- sextant map dump tables --limit 10 -o json`,
 		Annotations:       seeAlso("sextant map list", "sextant explain"),
 		Args:              takes("NAME"),
-		ValidArgsFunction: a.completeMaps,
+		ValidArgsFunction: a.completeMaps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -60,30 +59,17 @@ their paths are "paths", by service number and id of the backend.`,
 }
 
 // completeMaps offers the names of maps.
-func (a *app) completeMaps(cmd *cobra.Command, args []string,
-	_ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
-		maps, err := agent.Maps(ctx)
-		var names []string
-		for _, m := range maps {
-			names = append(names, m.Name+"\t"+string(m.Role)+" "+m.Type)
-		}
-		return names, err
+func (a *app) completeMaps() cobra.CompletionFunc {
+	return offers(a, (*api.Client).Maps, func(m api.Map) (string, string) {
+		return m.Name, string(m.Role) + " " + m.Type
 	})
 }
 
 func dumpView(entries []api.MapEntry) view {
 	t := table{columns: []string{"KEY", "VALUE", "CPU"}}
 	return listView(entries, t, func(e api.MapEntry) (string, []string) {
-		cpu := "-"
-		if e.CPU != nil {
-			cpu = count(uint64(*e.CPU))
-		}
 		key := jsonText(e.Key)
-		return key, []string{key, jsonText(e.Value), cpu}
+		return key, []string{key, jsonText(e.Value), known(e.CPU, count[int])}
 	})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +54,7 @@ func mergeView(flows []api.MergedFlow) view {
 		for _, p := range f.Paths {
 			paths.rows = append(paths.rows, []string{
 				name, count(p.Flow), count(p.Packets), count(p.FirstPackets), count(p.LostPackets),
-				lossText(p.RecentLoss),
+				measured(p.RecentLoss, 100, "%.1f%%"),
 				oneWay(p.DelaySeconds),
 				oneWay(p.RecentDelaySeconds), latestText(p.SilentSeconds), pathState(p),
 				count(p.Bytes), oneWay(p.DelayLeastSeconds), oneWay(p.DelayMostSeconds),
@@ -67,20 +66,8 @@ func mergeView(flows []api.MergedFlow) view {
 	return v
 }
 
-func lossText(share *float64) string {
-	if share == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f%%", 100**share)
-}
-
 // oneWay writes a delay to the microsecond.
-func oneWay(seconds *float64) string {
-	if seconds == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.3fms", 1000**seconds)
-}
+func oneWay(seconds *float64) string { return measured(seconds, 1000, "%.3fms") }
 
 // latestText says how long ago the latest packet came.
 func latestText(seconds *float64) string {

@@ -23,6 +23,12 @@ func fileFlag(cmd *cobra.Command, file *string) {
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails without such a flag only
 }
 
+func nodeFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "node", "",
+		"node file; that of the running agent if none is named")
+	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
+}
+
 // readNodeFile reads and checks a file before the agent is asked about it.
 func (a *app) readNodeFile(ctx context.Context, file string) (nodeFile, error) {
 	if file == "" {

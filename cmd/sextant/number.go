@@ -59,6 +59,8 @@ func scaled(n float64) string {
 	}
 }
 
+func timeText(t time.Time) string { return t.Format(time.RFC3339) }
+
 // age writes how long something has lasted, in its two largest units.
 func age(seconds int64) string {
 	d := time.Duration(seconds) * time.Second

@@ -63,6 +63,14 @@ func (a *app) show(v view) error {
 	return v.tables.write(a.stdout, a.output == formatWide)
 }
 
+// showUnless shows an answer unless there is an error in its place.
+func (a *app) showUnless(v view, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.show(v)
+}
+
 // listView is a list with a row and a name for each item.
 func listView[T any](items []T, t table, row func(T) (name string, cells []string)) view {
 	v := view{value: api.List[T]{Items: items}}
@@ -77,10 +85,7 @@ func listView[T any](items []T, t table, row func(T) (name string, cells []strin
 // answered shows the answer to a question.
 func answered[T any](a *app, as func(T) view) func(T, error) error {
 	return func(answer T, err error) error {
-		if err != nil {
-			return err
-		}
-		return a.show(as(answer))
+		return a.showUnless(as(answer), err)
 	}
 }
 

@@ -40,14 +40,18 @@ type pathFlags struct {
 
 func (f *pathFlags) add(cmd *cobra.Command) {
 	f.addModel(cmd)
-	cmd.Flags().StringVar(&f.disjoint, "disjoint", string(segment.LinkDisjoint),
-		"what paths must not share: edge, link, node or srlg")
-	cmd.Flags().IntVar(&f.sids, "sids", segment.DefaultMaxSIDs,
-		"the most SIDs in a list, the destination's included")
+	disjointFlags(cmd, &f.disjoint, &f.sids)
 	f.addDown(cmd)
 	cmd.Flags().StringArrayVar(&f.avoid, "avoid", nil,
 		"a link that paths must not use although the IGP does, as for --down")
 	f.addDraw(cmd)
+}
+
+func disjointFlags(cmd *cobra.Command, disjoint *string, sids *int) {
+	cmd.Flags().StringVar(disjoint, "disjoint", string(segment.LinkDisjoint),
+		"what paths must not share: edge, link, node or srlg")
+	cmd.Flags().IntVar(sids, "sids", segment.DefaultMaxSIDs,
+		"the most SIDs in a list, the destination's included")
 	complete(cmd, "disjoint", "edge", "link", "node", "srlg")
 }
 
@@ -148,20 +152,21 @@ func (n *network) node(text string) (topology.Node, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return topology.NoNode, coded{fmt.Errorf("%s has no node %q; it has %s", n.Name(), text,
-			n.someNames()), exitNotFound}
+		return topology.NoNode, notFoundf("%s has no node %q; it has %s", n.Name(), text,
+			n.someNames())
 	}
 	return topology.NoNode, usageErrorf("%q is part of several names; choose one of %s", text,
 		enumerate(names, 8))
 }
 
-func (n *network) someNames() string {
-	var names []string
+func (n *network) names() (names []string) {
 	for v := range topology.Node(n.Nodes()) {
 		names = append(names, n.name(v))
 	}
-	return enumerate(names, 8)
+	return names
 }
+
+func (n *network) someNames() string { return enumerate(n.names(), 8) }
 
 // enumerate names some, and says how many there are besides.
 func enumerate(names []string, most int) string {
@@ -193,8 +198,8 @@ func (n *network) links(texts []string) ([]topology.Edge, error) {
 func (n *network) edges(text string) ([]topology.Edge, error) {
 	if number, err := strconv.Atoi(text); err == nil {
 		if number < 0 || number >= n.Edges() {
-			return nil, coded{fmt.Errorf("there is no edge %d; %s has edges 0 to %d", number,
-				n.Name(), n.Edges()-1), exitNotFound}
+			return nil, notFoundf("there is no edge %d; %s has edges 0 to %d", number,
+				n.Name(), n.Edges()-1)
 		}
 		return []topology.Edge{topology.Edge(number)}, nil
 	}
@@ -213,8 +218,7 @@ func (n *network) edges(text string) ([]topology.Edge, error) {
 	}
 	between := n.between(u, v)
 	if len(between) == 0 {
-		return nil, coded{fmt.Errorf("no link leads from %s to %s", n.name(u), n.name(v)),
-			exitNotFound}
+		return nil, notFoundf("no link leads from %s to %s", n.name(u), n.name(v))
 	}
 	return between, nil
 }
@@ -255,7 +259,11 @@ func (a *app) drawPaths(file, title string, n *network, paths []segment.Path) er
 		}
 		options.Paths = append(options.Paths, drawn)
 	}
-	if err := os.WriteFile(file, draw.SVG(n.Graph, options), 0o644); err != nil {
+	return a.draws(file, n.Graph, options)
+}
+
+func (a *app) draws(file string, g *topology.Graph, options draw.Options) error {
+	if err := os.WriteFile(file, draw.SVG(g, options), 0o644); err != nil {
 		return fmt.Errorf("draw the paths: %w; name a file that this user can write", err)
 	}
 	if !a.quiet {
@@ -274,10 +282,5 @@ func completeEnds(cmd *cobra.Command, args []string,
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	n := &network{Graph: g}
-	var names []string
-	for v := range topology.Node(g.Nodes()) {
-		names = append(names, n.name(v))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return (&network{Graph: g}).names(), cobra.ShellCompDirectiveNoFileComp
 }

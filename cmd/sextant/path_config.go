@@ -97,8 +97,8 @@ func (a *app) showConfig(o configOptions, args []string) error {
 		fmt.Fprintln(&text, item.Text)
 	}
 	if len(items) == 0 {
-		return coded{fmt.Errorf("no path leads from %s to %s with these options; see sextant "+
-			"path explain", args[1], args[2]), exitNotFound}
+		return notFoundf("no path leads from %s to %s with these options; see sextant "+
+			"path explain", args[1], args[2])
 	}
 	return a.show(view{value: struct {
 		Items []configItem `json:"items"`

@@ -31,11 +31,7 @@ never listed. With --through, packets first go to one of some nodes, whichever, 
 			if err != nil {
 				return err
 			}
-			v, err := n.diversity(between, through, relay)
-			if err != nil {
-				return err
-			}
-			return a.show(v)
+			return a.showUnless(n.diversity(between, through, relay))
 		},
 	}
 	cmd.Flags().StringVar(&between, "between", "",
@@ -76,8 +72,8 @@ func (n *network) named(flag, prefix string) ([]topology.Node, error) {
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, coded{fmt.Errorf("--%s: no node's name begins with %q; there are %s", flag,
-			prefix, n.someNames()), exitNotFound}
+		return nil, notFoundf("--%s: no node's name begins with %q; there are %s", flag,
+			prefix, n.someNames())
 	}
 	return nodes, nil
 }

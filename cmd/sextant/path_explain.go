@@ -30,19 +30,11 @@ the length of lists.`,
 			if err != nil {
 				return err
 			}
-			v, err := n.explain(q)
-			if err != nil {
-				return err
-			}
-			return a.show(v)
+			return a.showUnless(n.explain(q))
 		},
 	}
-	cmd.Flags().StringVar(&f.disjoint, "disjoint", string(segment.LinkDisjoint),
-		"what paths must not share: edge, link, node or srlg")
-	cmd.Flags().IntVar(&f.sids, "sids", segment.DefaultMaxSIDs,
-		"the most SIDs in a list, the destination's included")
+	disjointFlags(cmd, &f.disjoint, &f.sids)
 	f.addDown(cmd)
-	complete(cmd, "disjoint", "edge", "link", "node", "srlg")
 	f.model = string(segment.ForcedAdjacency)
 	return cmd
 }

@@ -68,13 +68,11 @@ func (a *app) showFailures(f pathFlags, links, nodes []string, args []string) er
 			cmp.Compare(b.Affected, a.Affected))
 	})
 	t := table{columns: []string{"FAILED", "AFFECTED", "SPARE", "FOUND", "LOST"}}
-	v := view{prose: fmt.Sprintf("%s from %s\n", policies(len(p.answers)), args[1])}
-	for _, f := range failures {
-		t.rows = append(t.rows, []string{f.Failed, count(f.Affected), count(f.Spare),
-			count(f.Found), count(f.Lost)})
-		v.names = append(v.names, f.Failed)
-	}
-	v.tables = tables{t}
+	v := listView(failures, t, func(f failure) (string, []string) {
+		return f.Failed, []string{f.Failed, count(f.Affected), count(f.Spare), count(f.Found),
+			count(f.Lost)}
+	})
+	v.prose = fmt.Sprintf("%s from %s\n", policies(len(p.answers)), args[1])
 	v.value = struct {
 		Policies int       `json:"policies"`
 		Items    []failure `json:"items"`

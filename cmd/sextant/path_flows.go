@@ -79,13 +79,9 @@ func linkWeightsView(links []controller.Link) view {
 	t := table{columns: []string{"FROM", "TO", "WEIGHT", "NOISE", "QUEUE", "AGE"},
 		wide: []string{"NUMBER", "QUEUE SIZE"}}
 	return listView(links, t, func(l controller.Link) (string, []string) {
-		age := "-"
-		if l.AgeMs != nil {
-			age = strconv.FormatFloat(*l.AgeMs, 'f', 0, 64) + " ms"
-		}
 		return l.From + ">" + l.To, []string{l.From, l.To, weightText(l.Weight),
-			strconv.FormatFloat(l.Noise, 'f', 4, 64), fmt.Sprintf("%.1f %%", 100*l.Occupancy), age,
-			count(l.Number), strconv.FormatInt(l.QueueSize, 10)}
+			strconv.FormatFloat(l.Noise, 'f', 4, 64), fmt.Sprintf("%.1f %%", 100*l.Occupancy),
+			measured(l.AgeMs, 1, "%.0f ms"), count(l.Number), strconv.FormatInt(l.QueueSize, 10)}
 	})
 }
 
@@ -114,10 +110,8 @@ func decisionsView(decisions []controller.Decision) view {
 	t := table{columns: []string{"FLOW", "VERDICT", "CURRENT", "BEST", "PATH"},
 		wide: []string{"NUMBER", "AT", "CLASS", "REASON"}}
 	return listView(decisions, t, func(d controller.Decision) (string, []string) {
-		current := "-"
-		if d.Current != nil {
-			current = weightText(d.Current.Weight)
-		}
+		current := known(d.Current,
+			func(c controller.Candidate) string { return weightText(c.Weight) })
 		flow := flowEnds(d.Flow)
 		return flow + " " + d.Verdict, []string{flow, d.Verdict, current, bestWeight(d),
 			orDash(strings.Join(d.Path, " ")), count(d.Number),

@@ -53,10 +53,7 @@ Without a topology, it takes all that the program carries, up to --largest nodes
 	}
 	all := lists.Map(segment.Models(), func(m segment.Model) string { return string(m) })
 	cmd.Flags().StringSliceVar(&o.models, "model", all, "what a segment is; may be repeated")
-	cmd.Flags().StringVar(&o.disjoint, "disjoint", string(segment.LinkDisjoint),
-		"what paths must not share: edge, link, node or srlg")
-	cmd.Flags().IntVar(&o.sids, "sids", segment.DefaultMaxSIDs,
-		"the most SIDs in a list, the destination's included")
+	disjointFlags(cmd, &o.disjoint, &o.sids)
 	cmd.Flags().IntVar(&o.paths, "paths", 1, "how many disjoint paths; 0 means all there are")
 	cmd.Flags().StringSliceVar(&o.sets, "set", nil,
 		"take the topologies of this set; may be repeated")
@@ -65,7 +62,6 @@ Without a topology, it takes all that the program carries, up to --largest nodes
 	cmd.Flags().IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0),
 		"how many sources are worked on at once; the result does not depend on it")
 	complete(cmd, "model", all...)
-	complete(cmd, "disjoint", "edge", "link", "node", "srlg")
 	return cmd
 }
 

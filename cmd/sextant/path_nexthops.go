@@ -67,18 +67,16 @@ func nextHopsView(list []api.NextHops) view {
 				n.Left})
 		}
 		for i, hop := range n.Hops {
-			gateway, state := "-", "up"
-			if hop.Gateway != nil {
-				gateway = hop.Gateway.String()
-			}
+			state := "up"
 			switch {
 			case n.Left != "":
 				state = "hashed"
 			case hop.Down:
 				state = "down"
 			}
-			t.rows = append(t.rows, []string{n.Prefix.String(), count(i), gateway, hop.Interface,
-				count(hop.Weight), state, orDash(n.Left)})
+			t.rows = append(t.rows, []string{n.Prefix.String(), count(i),
+				known(hop.Gateway, netip.Addr.String), hop.Interface, count(hop.Weight), state,
+				orDash(n.Left)})
 		}
 	}
 	v.tables = tables{t}

@@ -120,14 +120,10 @@ func (a *app) probePaths(f probeFlags, to string) error {
 	if err != nil {
 		return err
 	}
-	v := probeView(plan, result)
-	if err := a.show(v); err != nil {
+	if err := a.show(probeView(plan, result)); err != nil {
 		return err
 	}
-	if len(result.Lossy) > 0 {
-		return silentExit(exitFailed)
-	}
-	return nil
+	return failedIf(len(result.Lossy) > 0)
 }
 
 // probedPath is a path in JSON.

@@ -114,8 +114,7 @@ func (n *network) path(words []string) ([]topology.Edge, error) {
 		case chosen != topology.NoEdge:
 			path = append(path, chosen)
 		case len(between) == 0:
-			return nil, coded{fmt.Errorf("no link leads from %s to %s", n.name(at), n.name(next)),
-				exitNotFound}
+			return nil, notFoundf("no link leads from %s to %s", n.name(at), n.name(next))
 		case len(between) > 1:
 			return nil, usageErrorf("%d links lead from %s to %s; write the number of one "+
 				"between the two: %v", len(between), n.name(at),

@@ -101,7 +101,7 @@ func (a *app) showSPF(f pathFlags, n *network, from, only topology.Node) error {
 		v.names = append(v.names, item.To)
 	}
 	if only != topology.NoNode && len(result.Items) == 0 {
-		return coded{fmt.Errorf("%s does not reach %s", n.name(from), n.name(only)), exitNotFound}
+		return notFoundf("%s does not reach %s", n.name(from), n.name(only))
 	}
 	v.value, v.tables = result, tables{t}
 	return a.show(v)

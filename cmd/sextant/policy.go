@@ -85,7 +85,7 @@ func (a *app) policyShow() *cobra.Command {
 		Example:           "  sextant lab exec policies ingress -- sextant policy show hosts",
 		Annotations:       seeAlso("sextant policy list", "sextant policy down"),
 		Args:              takes("NAME"),
-		ValidArgsFunction: a.completePolicies,
+		ValidArgsFunction: a.completePolicies(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -240,18 +240,9 @@ func (a *app) warnIfInvalid(ctx context.Context, name string) error {
 }
 
 // completePolicies offers the names of policies for the first argument.
-func (a *app) completePolicies(cmd *cobra.Command, args []string,
-	_ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
-		policies, err := agent.Policies(ctx)
-		var names []string
-		for _, p := range policies {
-			names = append(names, p.Name+"\t"+orDash(p.ActivePath))
-		}
-		return names, err
+func (a *app) completePolicies() cobra.CompletionFunc {
+	return offers(a, (*api.Client).Policies, func(p api.Policy) (string, string) {
+		return p.Name, orDash(p.ActivePath)
 	})
 }
 
@@ -259,7 +250,7 @@ func (a *app) completePolicies(cmd *cobra.Command, args []string,
 func (a *app) completeLists(cmd *cobra.Command, args []string,
 	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
-		return a.completePolicies(cmd, args[:min(len(args), 1)], word)
+		return a.completePolicies()(cmd, args, word)
 	}
 	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
 		policies, err := agent.Policies(ctx)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -228,7 +227,7 @@ func (a *app) protectDelete() *cobra.Command {
 		Example:           "  sextant lab exec protect r1 -- sextant protect delete video",
 		Annotations:       seeAlso("sextant protect list"),
 		Args:              takes("NAME"),
-		ValidArgsFunction: a.completeProtections,
+		ValidArgsFunction: a.completeProtections(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -238,17 +237,8 @@ func (a *app) protectDelete() *cobra.Command {
 }
 
 // completeProtections offers the names of protections for the first argument.
-func (a *app) completeProtections(cmd *cobra.Command, args []string,
-	_ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
-		protections, err := agent.Protections(ctx)
-		var names []string
-		for _, p := range protections {
-			names = append(names, p.Name+"\t"+p.Match+" to "+p.To)
-		}
-		return names, err
+func (a *app) completeProtections() cobra.CompletionFunc {
+	return offers(a, (*api.Client).Protections, func(p api.Protection) (string, string) {
+		return p.Name, p.Match + " to " + p.To
 	})
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +32,7 @@ them; Trials says when the next silent path is. DELAY (-o wide) is that of the t
 			"  sextant lab exec protect r1 -- sextant protect show video --svg video.svg",
 		Annotations:       seeAlso("sextant protect list", "sextant policy show", "sextant merge"),
 		Args:              takes("NAME"),
-		ValidArgsFunction: a.completeProtections,
+		ValidArgsFunction: a.completeProtections(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
@@ -123,14 +122,6 @@ func trialsText(paths []api.ProtectedPath) string {
 	return strings.Join(texts, ", ")
 }
 
-// measured writes what may not be known.
-func measured(value *float64, times float64, format string) string {
-	if value == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *value*times)
-}
-
 func delayOf(path api.ProtectedPath) string {
 	unit, err := format.ParseDelayUnit(path.DelayUnit)
 	if err != nil {
@@ -179,13 +170,7 @@ func (a *app) drawProtection(ctx context.Context, p api.Protection, file string)
 		}
 		options.Paths = append(options.Paths, drawn)
 	}
-	if err := os.WriteFile(file, draw.SVG(g, options), 0o644); err != nil {
-		return fmt.Errorf("draw the paths: %w; name a file that this user can write", err)
-	}
-	if !a.quiet {
-		a.say("drew %s", file)
-	}
-	return nil
+	return a.draws(file, g, options)
 }
 
 func copiesText(n int) string {

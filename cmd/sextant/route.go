@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,32 +97,21 @@ func (a *app) routeSources() *cobra.Command {
 own speaker. While a source is not COMPLETE, its earlier routes stay in force.`,
 		Example:     "  sextant route sources -o wide",
 		Annotations: seeAlso("sextant route list", "sextant bgp peers"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			sources, err := a.agent().RouteSources(ctx)
-			if err != nil {
-				return err
-			}
-			t := table{
-				columns: []string{"SOURCE", "CLIENT", "COMPLETE", "ROUTES", "MESSAGES", "SESSIONS",
-					"MALFORMED"},
-				wide: []string{"RESYNCS", "REASON"},
-			}
-			return a.show(listView(sources, t, func(s api.RouteSource) (string, []string) {
-				client, complete := "-", "no"
-				if s.Client != nil {
-					client = s.Client.String()
-				}
-				if s.Complete {
-					complete = "yes"
-				}
-				return string(s.Source), []string{
-					string(s.Source), client, complete, count(s.Routes), count(s.Messages),
-					count(s.Sessions), count(s.Malformed),
-					count(s.Resyncs), orDash(s.Reason),
-				}
-			}))
-		},
+		RunE:        shows(a, a.agentFor, (*api.Client).RouteSources, routeSourcesView),
 	}
+}
+
+func routeSourcesView(sources []api.RouteSource) view {
+	t := table{
+		columns: []string{"SOURCE", "CLIENT", "COMPLETE", "ROUTES", "MESSAGES", "SESSIONS",
+			"MALFORMED"},
+		wide: []string{"RESYNCS", "REASON"},
+	}
+	return listView(sources, t, func(s api.RouteSource) (string, []string) {
+		return string(s.Source), []string{
+			string(s.Source), known(s.Client, netip.AddrPort.String), yes(s.Complete),
+			count(s.Routes), count(s.Messages), count(s.Sessions), count(s.Malformed),
+			count(s.Resyncs), orDash(s.Reason),
+		}
+	})
 }

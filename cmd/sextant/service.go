@@ -25,11 +25,7 @@ func (a *app) serviceList() *cobra.Command {
 		Example:     "  sextant lab exec quickstart edge -- sextant service list",
 		Annotations: seeAlso("sextant service show", "sextant backend list"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			services, err := a.lister().Services(cmd.Context(), "", api.Role(role))
-			if err != nil {
-				return err
-			}
-			return a.show(servicesView(services))
+			return answered(a, servicesView)(a.lister().Services(cmd.Context(), "", api.Role(role)))
 		},
 	}
 	roleFlag(cmd, &role)
@@ -98,10 +94,7 @@ func (a *app) serviceShow() *cobra.Command {
 		ValidArgsFunction: a.completeServices,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			services, err := a.findServices(cmd.Context(), args[0], api.Role(role))
-			if err != nil {
-				return err
-			}
-			return a.show(serviceView(services))
+			return answered(a, serviceView)(services, err)
 		},
 	}
 	roleFlag(cmd, &role)

@@ -16,17 +16,13 @@ func (a *app) sidList() *cobra.Command {
 		Use: "list", Short: "List the local SIDs and what they do",
 		Example:     "  sextant lab exec quickstart web1 -- sextant sid list",
 		Annotations: seeAlso("sextant backend list"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			sids, err := a.agent().SIDs(ctx)
-			if err != nil {
-				return err
-			}
-			t := table{columns: []string{"PREFIX", "BEHAVIOR"}}
-			return a.show(listView(sids, t, func(s api.SID) (string, []string) {
-				return s.Prefix.String(), []string{s.Prefix.String(), s.Behavior}
-			}))
-		},
+		RunE:        shows(a, a.agentFor, (*api.Client).SIDs, sidsView),
 	}
+}
+
+func sidsView(sids []api.SID) view {
+	t := table{columns: []string{"PREFIX", "BEHAVIOR"}}
+	return listView(sids, t, func(s api.SID) (string, []string) {
+		return s.Prefix.String(), []string{s.Prefix.String(), s.Behavior}
+	})
 }

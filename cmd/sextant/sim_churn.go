@@ -178,8 +178,7 @@ func (r churnReport) view() view {
 			"RESTARTS"},
 		wide: []string{"UNOPENED", "REUSED", "HUNG", "HOPS 0/1/2/...", "SECONDS"},
 	}
-	v := view{value: r}
-	for _, i := range r.Items {
+	v := listView(r.Items, t, func(i churnItem) (string, []string) {
 		var all time.Duration
 		for _, d := range i.Hops {
 			all += d
@@ -188,16 +187,15 @@ func (r churnReport) view() view {
 		for _, d := range i.Hops {
 			hops = append(hops, fmt.Sprintf("%.4g", float64(d)/float64(all)))
 		}
-		t.rows = append(t.rows, []string{i.Policy, i.Table, count(i.Flows), count(i.Cut),
+		return i.Policy + "/" + i.Table, []string{i.Policy, i.Table, count(i.Flows), count(i.Cut),
 			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died),
 			count(i.Late),
 			fmt.Sprintf("%.2f%%", 100*i.Redirected), count(i.MaxResetHops),
 			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), count(i.Changes),
 			count(i.Restarts),
 			count(i.Unopened), count(i.Reused), count(i.Hung), strings.Join(hops, "/"),
-			fmt.Sprintf("%.1f", i.Seconds)})
-		v.names = append(v.names, i.Policy+"/"+i.Table)
-	}
-	v.tables = tables{t}
+			fmt.Sprintf("%.1f", i.Seconds)}
+	})
+	v.value = r
 	return v
 }

@@ -214,17 +214,16 @@ func (r huntingReport) view() view {
 			"FASTER"},
 		wide: []string{"TAKEN BY 1ST/2ND/...", "SECONDS"},
 	}
-	v := view{value: r}
 	ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
-	for _, i := range r.Items {
-		t.rows = append(t.rows, []string{fmt.Sprint(i.Load), i.Policy, count(i.Requests),
+	v := listView(r.Items, t, func(i huntingItem) (string, []string) {
+		return fmt.Sprintf("%g/%s", i.Load, i.Policy), []string{
+			fmt.Sprint(i.Load), i.Policy, count(i.Requests),
 			count(i.Overflow), ms(i.MeanMs),
 			fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms), ms(i.P90Ms), ms(i.P99Ms),
 			fmt.Sprintf("%.2f times", i.Faster),
-			placesText(i.Places), fmt.Sprintf("%.1f", i.Seconds)})
-		v.names = append(v.names, fmt.Sprintf("%g/%s", i.Load, i.Policy))
-	}
-	v.tables = tables{t}
+			placesText(i.Places), fmt.Sprintf("%.1f", i.Seconds)}
+	})
+	v.value = r
 	return v
 }
 

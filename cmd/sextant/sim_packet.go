@@ -195,8 +195,7 @@ func (r packetReport) view() view {
 		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES", "REORDERED",
 			"PEAK LOAD", "PACKETS", "HOPS", "PAUSES", "PAUSED", "VICTIMS"},
 	}
-	v := view{value: r}
-	for _, i := range r.Items {
+	v := listView(r.Items, t, func(i *scenario.Result) (string, []string) {
 		part := func(x float64) string {
 			if i.Goodput == 0 {
 				return "-"
@@ -209,7 +208,8 @@ func (r packetReport) view() view {
 			}
 			return fmt.Sprintf("%.3f ms", x)
 		}
-		t.rows = append(t.rows, []string{i.Scheme, fmt.Sprint(i.Seed), count(uint64(i.Flows)),
+		return fmt.Sprintf("%s/%d", i.Scheme, i.Seed), []string{
+			i.Scheme, fmt.Sprint(i.Seed), count(uint64(i.Flows)),
 			part(i.Goodput),
 			part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms), ms(i.ShortMs), ms(i.ShortP99Ms),
 			ms(i.LongMs), count(i.Drops),
@@ -217,9 +217,8 @@ func (r packetReport) view() view {
 			count(i.Reroutes), count(i.Reordered), fmt.Sprintf("%.1f %%", 100*i.PeakLoad),
 			count(i.Packets),
 			count(i.Hops), count(i.Pauses), fmt.Sprintf("%.3f ms", i.PausedMs),
-			fmt.Sprintf("%s of %d flows", count(i.Victims), i.VictimFlows)})
-		v.names = append(v.names, fmt.Sprintf("%s/%d", i.Scheme, i.Seed))
-	}
-	v.tables = tables{t}
+			fmt.Sprintf("%s of %d flows", count(i.Victims), i.VictimFlows)}
+	})
+	v.value = r
 	return v
 }

@@ -49,10 +49,8 @@ func (a *app) statusCommand() *cobra.Command {
 
 // unattached is the exit code for a program that does not process packets.
 func unattached(programs []api.Program) error {
-	if slices.ContainsFunc(programs, func(p api.Program) bool { return p.Fault != "" }) {
-		return silentExit(exitFailed)
-	}
-	return nil
+	return failedIf(slices.ContainsFunc(programs,
+		func(p api.Program) bool { return p.Fault != "" }))
 }
 
 func (a *app) fullStatus(ctx context.Context) (fullStatus, error) {

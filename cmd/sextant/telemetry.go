@@ -78,13 +78,7 @@ func followFlags(cmd *cobra.Command) *following {
 func (a *app) showFollowed(cmd *cobra.Command, f *following,
 	ask func(context.Context) (view, error)) error {
 	if !f.on {
-		ctx, cancel := a.withTimeout(cmd)
-		defer cancel()
-		v, err := ask(ctx)
-		if err != nil {
-			return err
-		}
-		return a.show(v)
+		return a.showUnless(a.askOnce(cmd, ask))
 	}
 	asJSON, err := a.streams()
 	if err != nil {
@@ -157,18 +151,15 @@ func telemetryLinksView(links []listener.Link) view {
 	})
 }
 
-func listenerLast(v *listener.Values) uint32 { return v.Last }
-func listenerP50(v *listener.Values) uint32  { return v.P50 }
-func listenerP99(v *listener.Values) uint32  { return v.P99 }
-func listenerMax(v *listener.Values) uint32  { return v.Max }
+func listenerLast(v listener.Values) uint32 { return v.Last }
+func listenerP50(v listener.Values) uint32  { return v.P50 }
+func listenerP99(v listener.Values) uint32  { return v.P99 }
+func listenerMax(v listener.Values) uint32  { return v.Max }
 
 // valuesOr writes one of the values, or "-" if there is none.
-func valuesOr(v *listener.Values) func(func(*listener.Values) uint32, func(uint32) string) string {
-	return func(which func(*listener.Values) uint32, write func(uint32) string) string {
-		if v == nil {
-			return "-"
-		}
-		return write(which(v))
+func valuesOr(v *listener.Values) func(func(listener.Values) uint32, func(uint32) string) string {
+	return func(which func(listener.Values) uint32, write func(uint32) string) string {
+		return known(v, func(v listener.Values) string { return write(which(v)) })
 	}
 }
 
@@ -176,12 +167,7 @@ func bytesText(v uint32) string   { return count(uint64(v)) }
 func nanoseconds(v uint32) string { return time.Duration(v).String() }
 func percent(ppm uint32) string   { return strconv.FormatFloat(float64(ppm)/1e4, 'f', 1, 64) + "%" }
 
-func numberOrDash[N uint8 | uint32 | uint64](v *N) string {
-	if v == nil {
-		return "-"
-	}
-	return strconv.FormatUint(uint64(*v), 10)
-}
+func numberOrDash[N uint8 | uint32 | uint64](v *N) string { return known(v, count[N]) }
 
 func (a *app) telemetryPath() *cobra.Command {
 	var protocol string
@@ -214,15 +200,13 @@ interval, and the command waits for a flow without a report; in JSON, one object
 func telemetryPathView(p listener.Path) view {
 	t := table{columns: []string{"HOP", "NODE", "INGRESS", "EGRESS", "QUEUE BYTES", "LATENCY"},
 		wide: []string{"QUEUE", "USED", "TIME"}}
-	v := view{value: p}
-	for _, h := range p.Hops {
-		t.rows = append(t.rows, []string{count(int(h.Hop)), numberOrDash(h.Node),
-			numberOrDash(h.Ingress), numberOrDash(h.Egress), writtenOrDash(h.QueueBytes, bytesText),
-			writtenOrDash(h.LatencyNs, nanoseconds), numberOrDash(h.QueueID),
-			writtenOrDash(h.UtilizationPPM, percent), numberOrDash(h.TimeNs)})
-		v.names = append(v.names, numberOrDash(h.Node))
-	}
-	v.tables = tables{t}
+	v := listView(p.Hops, t, func(h api.Hop) (string, []string) {
+		return numberOrDash(h.Node), []string{count(int(h.Hop)), numberOrDash(h.Node),
+			numberOrDash(h.Ingress), numberOrDash(h.Egress), known(h.QueueBytes, bytesText),
+			known(h.LatencyNs, nanoseconds), numberOrDash(h.QueueID),
+			known(h.UtilizationPPM, percent), numberOrDash(h.TimeNs)}
+	})
+	v.value = p
 	return v
 }
 
@@ -246,33 +230,22 @@ func carriedText(all []api.CarriedTelemetry) string {
 	return strings.Join(texts, ", ")
 }
 
-func writtenOrDash(v *uint32, write func(uint32) string) string {
-	if v == nil {
-		return "-"
-	}
-	return write(*v)
-}
-
 func (a *app) telemetryExporters() *cobra.Command {
 	return &cobra.Command{
 		Use: "exporters", Short: "Show the exporters of reports, and how many reports were lost",
 		Example:     "  sextant telemetry exporters",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry listen"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			exporters, err := a.listener(cmd).Exporters(ctx)
-			if err != nil {
-				return err
-			}
-			t := table{columns: []string{"ADDRESS", "NODE", "HARDWARE", "RECEIVED", "LOST", "LATE",
-				"DUPLICATE", "RESTARTS", "AGE"}}
-			return a.show(listView(exporters, t, func(e listener.Exporter) (string, []string) {
-				return e.Address.String(), []string{e.Address.String(),
-					strconv.FormatUint(uint64(e.Node), 10), count(int(e.Hardware)),
-					count(e.Received), count(e.Lost), count(e.Late), count(e.Duplicate),
-					count(e.Restarts), (time.Duration(e.AgeMs) * time.Millisecond).String()}
-			}))
-		},
+		RunE:        shows(a, a.listener, (*listener.Client).Exporters, exportersView),
 	}
+}
+
+func exportersView(exporters []listener.Exporter) view {
+	t := table{columns: []string{"ADDRESS", "NODE", "HARDWARE", "RECEIVED", "LOST", "LATE",
+		"DUPLICATE", "RESTARTS", "AGE"}}
+	return listView(exporters, t, func(e listener.Exporter) (string, []string) {
+		return e.Address.String(), []string{e.Address.String(),
+			strconv.FormatUint(uint64(e.Node), 10), count(int(e.Hardware)),
+			count(e.Received), count(e.Lost), count(e.Late), count(e.Duplicate),
+			count(e.Restarts), (time.Duration(e.AgeMs) * time.Millisecond).String()}
+	})
 }

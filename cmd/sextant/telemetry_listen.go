@@ -57,8 +57,7 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 		"nodes of Path Tracing write the load into bits 4 to 7 of the interface, as VPP does")
 	flags.Uint32Var(&o.SmoothiePacketBytes, "smoothie-packet-bytes", 0,
 		"take reports 1.0 of SMOOTHIE's published program, too: bytes of a packet in its queues")
-	flags.StringVar(&format, "log-format", "text", "text for people, json for programs")
-	complete(cmd, "log-format", "text", "json")
+	logFlag(cmd, &format)
 	telemetrySocket(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if a.output != formatTable && a.output != formatJSON {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -13,6 +14,19 @@ func textIf(there bool, text string) string {
 		return "-"
 	}
 	return text
+}
+
+// known writes what is known, and a dash for what is not.
+func known[T any](value *T, write func(T) string) string {
+	if value == nil {
+		return "-"
+	}
+	return write(*value)
+}
+
+// measured writes a number that may not be known.
+func measured(value *float64, times float64, format string) string {
+	return known(value, func(v float64) string { return fmt.Sprintf(format, v*times) })
 }
 
 // folded breaks a text into lines of at most so many columns; a longer word has its own.

@@ -12,6 +12,7 @@ import (
 
 	"sextant/agent/access"
 	"sextant/agent/api"
+	"sextant/packet/lists"
 )
 
 // defaultTokens is where a file of tokens is if nothing else is said.
@@ -119,25 +120,24 @@ func (a *app) tokenList(file *string) *cobra.Command {
 }
 
 func tokensView(tokens []access.Token, now time.Time) view {
+	items := lists.Map(tokens, func(t access.Token) tokenItem {
+		item := tokenItem{Label: t.Label, Role: t.Role, Expired: t.Expired(now)}
+		if !t.Expires.IsZero() {
+			item.Expires = &t.Expires
+		}
+		return item
+	})
 	t := table{columns: []string{"LABEL", "ROLE", "EXPIRES", "STATE"}}
-	list := api.List[tokenItem]{Items: []tokenItem{}}
-	v := view{}
-	for _, token := range tokens {
-		item := tokenItem{Label: token.Label, Role: token.Role, Expired: token.Expired(now)}
+	return listView(items, t, func(item tokenItem) (string, []string) {
 		expires, state := "never", "valid"
-		if !token.Expires.IsZero() {
-			item.Expires = &token.Expires
-			expires = token.Expires.Format(time.RFC3339)
+		if item.Expires != nil {
+			expires = timeText(*item.Expires)
 		}
 		if item.Expired {
 			state = "expired"
 		}
-		list.Items = append(list.Items, item)
-		t.rows = append(t.rows, []string{token.Label, string(token.Role), expires, state})
-		v.names = append(v.names, token.Label)
-	}
-	v.value, v.tables = list, tables{t}
-	return v
+		return item.Label, []string{item.Label, string(item.Role), expires, state}
+	})
 }
 
 func (a *app) tokenRemove(file *string) *cobra.Command {

@@ -223,12 +223,6 @@ func topTables(f topFrame) tables {
 			"PACKETS/s", "BYTES/s"},
 		wide: []string{"THRESHOLD", "FORCED/s", "PASSED-ON/s"},
 	}
-	optional := func(rate *float64) string {
-		if rate == nil {
-			return "-"
-		}
-		return scaled(*rate)
-	}
 	for _, s := range f.Services {
 		if h := s.Host; h != nil {
 			host.rows = append(host.rows, []string{
@@ -240,8 +234,8 @@ func topTables(f topFrame) tables {
 			continue
 		}
 		edge.rows = append(edge.rows, []string{s.Name, "", "", "", scaled(s.PacketsPerSecond),
-			scaled(s.BytesPerSecond), optional(s.NewConnectionsPerSecond),
-			optional(s.RefusedPerSecond)})
+			scaled(s.BytesPerSecond), known(s.NewConnectionsPerSecond, scaled),
+			known(s.RefusedPerSecond, scaled)})
 		for _, b := range s.Backends {
 			edge.rows = append(edge.rows, []string{"", b.Name, string(b.State),
 				orDash(b.Health), scaled(b.PacketsPerSecond), scaled(b.BytesPerSecond), "", ""})

@@ -63,30 +63,22 @@ that set. Their names stand wherever a TOPOLOGY is asked for. Delays of differen
 			if len(args) == 0 {
 				return a.show(setsView())
 			}
-			v, err := topologiesView(strings.TrimSuffix(args[0], "/"))
-			if err != nil {
-				return err
-			}
-			return a.show(v)
+			return a.showUnless(topologiesView(strings.TrimSuffix(args[0], "/")))
 		},
 	}
 }
 
 func setsView() view {
-	list := api.List[setItem]{Items: []setItem{}}
+	items := lists.Map(dataset.Sets(), func(s dataset.Set) setItem {
+		return setItem{s.Name, len(namesOf(s.Name)), unitText(s.DelayUnit), s.About, s.Source,
+			s.Licence}
+	})
 	t := table{columns: []string{"SET", "TOPOLOGIES", "DELAY", "ABOUT"},
 		wide: []string{"SOURCE", "LICENCE"}}
-	var v view
-	for _, s := range dataset.Sets() {
-		topologies := len(namesOf(s.Name))
-		list.Items = append(list.Items, setItem{s.Name, topologies, unitText(s.DelayUnit), s.About,
-			s.Source, s.Licence})
-		t.rows = append(t.rows, []string{s.Name, count(topologies), orDash(unitText(s.DelayUnit)),
-			s.About, s.Source, s.Licence})
-		v.names = append(v.names, s.Name)
-	}
-	v.value, v.tables = list, tables{t}
-	return v
+	return listView(items, t, func(s setItem) (string, []string) {
+		return s.Name, []string{s.Name, count(s.Topologies), orDash(s.DelayUnit), s.About,
+			s.Source, s.Licence}
+	})
 }
 
 func namesOf(set string) []string {
@@ -104,8 +96,8 @@ func topologiesView(set string) (view, error) {
 	t := table{columns: []string{"TOPOLOGY", "NODES", "LINKS", "EDGES", "DELAY"}}
 	v := view{names: namesOf(set)}
 	if len(v.names) == 0 {
-		return v, coded{fmt.Errorf("there is no data set %q; list them with: sextant topology list",
-			set), exitNotFound}
+		return v, notFoundf("there is no data set %q; list them with: sextant topology list",
+			set)
 	}
 	for _, name := range v.names {
 		g, err := dataset.Open(name)

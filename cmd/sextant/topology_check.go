@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,12 +62,8 @@ and delays without a unit. The exit code is 0 all the same, and 1 with --strict.
 			if err := a.show(report.view()); err != nil {
 				return err
 			}
-			for _, f := range report.Checks {
-				if strict && !f.OK {
-					return silentExit(exitFailed)
-				}
-			}
-			return nil
+			return failedIf(strict && slices.ContainsFunc(report.Checks,
+				func(f topologyFinding) bool { return !f.OK }))
 		},
 	}
 	source.flags(cmd)

@@ -107,7 +107,7 @@ func openDataset(name string, unit time.Duration) (*topology.Graph, error) {
 	g, err := dataset.Open(name)
 	switch {
 	case errors.Is(err, dataset.ErrUnknown):
-		return nil, coded{fmt.Errorf("there is no such file: %w", err), exitNotFound}
+		return nil, notFoundf("there is no such file: %w", err)
 	case err == nil && g.DelayUnit() == 0:
 		g = g.WithDelayUnit(unit)
 	}

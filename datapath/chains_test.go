@@ -36,7 +36,7 @@ func TestTablesTakeTurns(t *testing.T) {
 			return err
 		}
 		t.Cleanup(func() { live.Close() })
-		var pair tablePair
+		pair := (&Edge{}).newPair()
 		t.Cleanup(func() { pair.close() })
 		for _, turn := range []int{0, 1, 2, 3, 4, 5, 6, 7, 0, 4, 3, 3} {
 			g := generations[turn]

@@ -375,6 +375,32 @@ func TestFlowsAvoidBusyWays(t *testing.T) {
 	}
 }
 
+// The rate of a way is that of srpolicy.Meter, over the time that belongs to the group's flowlets,
+// at the time at which the program read it.
+func TestRatesOfWays(t *testing.T) {
+	x := newGroupTest(t)
+	for i, flowlet := range []time.Duration{10 * time.Millisecond,
+		100 * time.Millisecond, 2 * time.Second, time.Hour} {
+		x.set(flowlet, 1, 1)
+		way := x.h.hops.number(x.lists[0]) % 64
+		var now unix.Timespec
+		must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		const ago = 200_000_000 // ns: longer than a rate stands
+		at, octets := uint64(now.Nano())-ago, uint64(1)<<20
+		var ways [64][4]uint64
+		ways[way] = [4]uint64{octets, at, 0, 1 << 30}
+		must(t, x.h.maps["flow_ways"].Put(uint32(0), ways))
+		x.took(groupFlow(100+i), flagACK)
+		must(t, x.h.maps["flow_ways"].Lookup(uint32(0), &ways))
+		memory := uint64(srpolicy.WayMemory(flowlet))
+		elapsed := ways[way][1] - at
+		want := (memory<<30 + octets<<srpolicy.MeterUnit) / (memory + elapsed)
+		if got := ways[way][3]; got != want || elapsed < ago {
+			t.Errorf("flowlets of %v: rate %d after %d ns, want %d", flowlet, got, elapsed, want)
+		}
+	}
+}
+
 // Floods of packets that open connections, and of what answers them, take nothing from flows:
 // neither what they chose, nor paths that a controller gave; nor do packets that go on with
 // connections that never were take these paths.

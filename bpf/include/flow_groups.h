@@ -16,6 +16,7 @@
 #define GROUP_WAYS 64 /* first segments, by which octets are counted */
 #define GROUP_DRAWS 8
 #define WAY_MEMORY 500000 /* ns: time constant of a way's rate, of groups without flowlets */
+#define WAY_MEMORY_MOST 1000000000 /* ns: of all, so that meter_read's products fit */
 #define GROUP_STEP 0x9e3779b97f4a7c15ULL /* of the hash, from two draws to the next */
 #define GROUP_TURN 0xd1342543de82ef95ULL /* from one choice of a flow to the next */
 #define TCP_OPENS_OR_ENDS 0x06 /* SYN, RST */
@@ -147,10 +148,20 @@ __noinline __u64 way_rate(__u32 index, __u64 now, __u64 memory)
 	return meter_read(&way->meter, way->octets, now, memory);
 }
 
+/* srpolicy.WayMemory in Go. */
+static __always_inline __u64 way_memory(const struct flow_group *group)
+{
+	__u64 half = group->flowlet / 2;
+
+	if (!group->flowlet)
+		return WAY_MEMORY;
+	return half < WAY_MEMORY_MOST ? half : WAY_MEMORY_MOST;
+}
+
 /* Of lists that are drawn by weight, the first one over whose first segment the least goes out. */
 static __always_inline __u32 group_choose(const struct flow_group *group, __u64 hash, __u64 now)
 {
-	__u64 rate, least = ~0ULL, memory = group->flowlet ? group->flowlet / 2 : WAY_MEMORY;
+	__u64 rate, least = ~0ULL, memory = way_memory(group);
 	__u32 drawn, chosen = 0;
 
 	for (int i = 0; i < GROUP_DRAWS; i++) {

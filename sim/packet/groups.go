@@ -2,7 +2,6 @@ package packet
 
 import (
 	"slices"
-	"time"
 
 	"sextant/te/reroute"
 	"sextant/te/srpolicy"
@@ -77,15 +76,9 @@ func (s *Simulation) begin(c *connection, label uint64, turn uint16) int32 {
 
 // goesOut is how much a first switch sends over a link, as the kernel's program measures it.
 func (s *Simulation) goesOut(e topology.Edge) uint64 {
-	memory := s.controller.Settings.Flowlet / 2
-	if memory == 0 {
-		memory = wayMemory
-	}
+	memory := srpolicy.WayMemory(s.controller.Settings.Flowlet)
 	return s.controller.groups.ways[e].Read(s.links[e].stats.Bytes, s.elapsed(), memory)
 }
-
-// wayMemory is over what time the program measures that, if flows keep their paths.
-const wayMemory = 500 * time.Microsecond
 
 // groupTurn is what the kernel's program adds to the hash from one choice of a flow to the next.
 const groupTurn = 0xd1342543de82ef95

@@ -1,6 +1,9 @@
 package srpolicy
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // draws is of how many lists a flow that begins takes one.
 const draws = 8
@@ -25,6 +28,20 @@ func Choose(shares []uint32, hash uint64, goesOut func(list int) uint64) (list i
 		}
 	}
 	return list
+}
+
+const (
+	wayMemory     = 500 * time.Microsecond
+	wayMemoryMost = time.Second
+)
+
+// WayMemory is the time constant of the [Meter] of what goes out over a first segment, where flows
+// choose again after pauses that are longer than flowlet; 0: they keep their lists.
+func WayMemory(flowlet time.Duration) time.Duration {
+	if flowlet == 0 {
+		return wayMemory
+	}
+	return min(flowlet/2, wayMemoryMost)
 }
 
 func ofHash(shares []uint32, hash uint32) int {

@@ -70,3 +70,13 @@ func TestMeter(t *testing.T) {
 		t.Errorf("long after the last octet %.6f is read", read)
 	}
 }
+
+// Long pauses make no long memory, whose product with a rate would not fit 64 bits.
+func TestWayMemory(t *testing.T) {
+	for flowlet, want := range map[time.Duration]time.Duration{0: 500 * time.Microsecond,
+		100 * time.Microsecond: 50 * time.Microsecond, time.Hour: time.Second} {
+		if got := WayMemory(flowlet); got != want {
+			t.Errorf("flowlets of %v: %v", flowlet, got)
+		}
+	}
+}

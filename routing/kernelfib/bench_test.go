@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sextant/linux/rtnetlink"
 	"sextant/routing/kernelfib"
 	"sextant/routing/rib"
 	"sextant/routing/shadowvrf"
+	"sextant/test/cputime"
 )
 
 const (
@@ -144,12 +143,7 @@ func learn(b *testing.B, what string, f *kernelfib.Forwarder, table *shadowvrf.T
 // takes longer.
 func processor(b *testing.B, f func()) time.Duration {
 	b.Helper()
-	used := func() time.Duration {
-		var u unix.Rusage
-		must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	before := used()
+	before := cputime.Used()
 	f()
-	return used() - before
+	return cputime.Since(before)
 }

@@ -3,11 +3,10 @@ package packet
 import (
 	"math"
 	"math/rand/v2"
-	"syscall"
 	"testing"
-	"time"
 
 	"sextant/te/topology/generate"
+	"sextant/test/cputime"
 )
 
 // Two flows share a link: the shorter ends when it has had half of the rate, the longer goes on
@@ -92,7 +91,7 @@ func BenchmarkFlowLevel(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	flows, before := 0, processorTime(b)
+	flows, before := 0, cputime.Used()
 	for b.Loop() {
 		x, err := NewFlowLevel(Config{Network: n, Transport: DefaultTransport(), Seed: 1,
 			Paths: Paths{Scheme: Rerouted, RerouteEvery: 10 * Millisecond}})
@@ -110,14 +109,5 @@ func BenchmarkFlowLevel(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(flows)/(processorTime(b)-before).Seconds(), "flows/cpu-s")
-}
-
-// processorTime is what this process has used: other work on the machine does not count.
-func processorTime(b *testing.B) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	b.ReportMetric(float64(flows)/cputime.Since(before).Seconds(), "flows/cpu-s")
 }

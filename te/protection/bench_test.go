@@ -2,25 +2,15 @@ package protection_test
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
 	"sextant/packet/srv6"
 	"sextant/te/protection"
 	"sextant/te/segment"
 	"sextant/te/topology"
 	"sextant/te/topology/dataset"
+	"sextant/test/cputime"
 )
-
-// cpu is the processor time of this process.
-func cpu() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
 
 // A head-end's protections of 10,000 nodes, two paths each, in a network that lacks the link that
 // most of them crossed: computed anew, each by an engine of its own, and by one for all.
@@ -61,7 +51,7 @@ func BenchmarkFailure(b *testing.B) {
 	for _, count := range []int{128, 1000} {
 		for _, shared := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%d/shared %v", count, shared), func(b *testing.B) {
-				begun := cpu()
+				begun := cputime.Used()
 				for b.Loop() {
 					n := protection.Network{View: after, Block: block}
 					if shared {
@@ -75,7 +65,7 @@ func BenchmarkFailure(b *testing.B) {
 						}
 					}
 				}
-				b.ReportMetric(float64((cpu()-begun).Milliseconds())/float64(b.N),
+				b.ReportMetric(float64(cputime.Since(begun).Milliseconds())/float64(b.N),
 					"cpu-ms/failure")
 			})
 		}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"sextant/te/spf"
 	"sextant/te/topology"
 	"sextant/te/topology/dataset"
+	"sextant/test/cputime"
 )
 
 func open(t testing.TB, name string) *topology.Graph {
@@ -48,15 +48,6 @@ func allPairs(t testing.TB, g *topology.Graph, q segment.Query, workers int) (pa
 	return paths
 }
 
-// cpu is the processor time of this process: the machine may have other things to do.
-func cpu() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 // paperQuery is the paper's question, and its method.
 var paperQuery = segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: 3,
 	Greedy: true}
@@ -71,14 +62,15 @@ func BenchmarkG1AllPairs(b *testing.B) {
 			}
 			b.Run(as+map[int]string{1: "/one core", 2: "/two cores"}[workers], func(b *testing.B) {
 				b.ReportAllocs()
-				paths, begun := 0, cpu()
+				paths, begun := 0, cputime.Used()
 				for b.Loop() {
 					paths = allPairs(b, g, paperQuery, workers)
 				}
 				pairs := float64(g.Nodes() * (g.Nodes() - 1))
-				b.ReportMetric(float64((cpu()-begun).Microseconds())/float64(b.N)/pairs,
+				b.ReportMetric(float64(cputime.Since(begun).Microseconds())/float64(b.N)/pairs,
 					"cpu-us/pair")
-				b.ReportMetric(float64((cpu()-begun).Milliseconds())/float64(b.N), "cpu-ms/op")
+				b.ReportMetric(float64(cputime.Since(begun).Milliseconds())/float64(b.N),
+					"cpu-ms/op")
 				b.ReportMetric(float64(paths), "paths")
 			})
 		}
@@ -89,7 +81,7 @@ func BenchmarkG1AllPairs(b *testing.B) {
 func BenchmarkG2OneIngress(b *testing.B) {
 	g := open(b, "paper-table3/AS1239")
 	e := engine(b, g.All())
-	begun, done := cpu(), 0
+	begun, done := cputime.Used(), 0
 	for b.Loop() {
 		ingress := topology.Node(done % g.Nodes())
 		if err := e.Sources(paperQuery, []topology.Node{ingress}, 1,
@@ -98,7 +90,8 @@ func BenchmarkG2OneIngress(b *testing.B) {
 		}
 		done++
 	}
-	b.ReportMetric(float64((cpu()-begun).Microseconds())/1000/float64(done), "cpu-ms/ingress")
+	b.ReportMetric(float64(cputime.Since(begun).Microseconds())/1000/float64(done),
+		"cpu-ms/ingress")
 }
 
 // pair is the two disjoint paths of a 1+1 policy.
@@ -127,13 +120,13 @@ func BenchmarkG6IngressRows(b *testing.B) {
 	for b.Loop() {
 		link := topology.Edge(rnd.IntN(g.Edges()))
 		back := g.Reverse(link)
-		begun := cpu()
+		begun := cputime.Used()
 		table.Apply(spf.Change{Edge: link}, spf.Change{Edge: back})
-		times = append(times, cpu()-begun)
-		begun = cpu()
+		times = append(times, cputime.Since(begun))
+		begun = cputime.Used()
 		table.Apply(spf.Change{Edge: link, Cost: uint64(g.Weight(link))},
 			spf.Change{Edge: back, Cost: uint64(g.Weight(back))})
-		times = append(times, cpu()-begun)
+		times = append(times, cputime.Since(begun))
 	}
 	times.report(b, "/change")
 }
@@ -176,22 +169,22 @@ func BenchmarkG6Failure(b *testing.B) {
 	affected := 0
 	for b.Loop() {
 		failure := e.LinkDown(topology.Edge(rnd.IntN(g.Edges())))
-		begun := cpu()
+		begun := cputime.Used()
 		update, err := e.Apply(failure...)
 		if err != nil {
 			b.Fatal(err)
 		}
 		hit := watch.Affected(update)
-		mend = append(mend, cpu()-begun)
+		mend = append(mend, cputime.Since(begun))
 		again := make([]segment.Query, len(hit))
 		for i, p := range hit {
 			again[i] = queries[p]
 		}
-		begun = cpu()
+		begun = cputime.Used()
 		if _, err := e.Batch(again, runtime.GOMAXPROCS(0)); err != nil {
 			b.Fatal(err)
 		}
-		recompute = append(recompute, cpu()-begun)
+		recompute = append(recompute, cputime.Since(begun))
 		affected += len(hit)
 		if _, err := e.Apply(e.Restored(failure)...); err != nil {
 			b.Fatal(err)
@@ -231,23 +224,23 @@ func BenchmarkG6ThousandAffected(b *testing.B) {
 	var mend, recompute durations
 	affected, wall := 0, time.Duration(0)
 	for b.Loop() {
-		begun := cpu()
+		begun := cputime.Used()
 		update, err := e.Apply(failure...)
 		if err != nil {
 			b.Fatal(err)
 		}
 		hit := watch.Affected(update)
-		mend = append(mend, cpu()-begun)
+		mend = append(mend, cputime.Since(begun))
 		again := make([]segment.Query, len(hit))
 		for i, p := range hit {
 			again[i] = answers[p].Query
 		}
-		begun, affected = cpu(), len(hit)
+		begun, affected = cputime.Used(), len(hit)
 		start := time.Now()
 		if _, err := e.Batch(again, runtime.GOMAXPROCS(0)); err != nil {
 			b.Fatal(err)
 		}
-		recompute, wall = append(recompute, cpu()-begun), wall+time.Since(start)
+		recompute, wall = append(recompute, cputime.Since(begun)), wall+time.Since(start)
 		if _, err := e.Apply(e.Restored(failure)...); err != nil {
 			b.Fatal(err)
 		}
@@ -268,7 +261,7 @@ func BenchmarkG6Prepared(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	before, begun, steps := heapMiB(), cpu(), 0
+	before, begun, steps := heapMiB(), cputime.Used(), 0
 	for down := []topology.Edge{link, g.Reverse(link)}; ; steps++ {
 		if _, known := d.After(down...); known {
 			break
@@ -277,13 +270,13 @@ func BenchmarkG6Prepared(b *testing.B) {
 			b.Fatal("the failure is not prepared", err)
 		}
 	}
-	prepare, held := cpu()-begun, heapMiB()-before
+	prepare, held := cputime.Since(begun), heapMiB()-before
 	var taken durations
 	found := 0
 	for b.Loop() {
-		begun := cpu()
+		begun := cputime.Used()
 		answers, _ := d.After(link, g.Reverse(link))
-		taken, found = append(taken, cpu()-begun), len(answers)
+		taken, found = append(taken, cputime.Since(begun)), len(answers)
 	}
 	taken.report(b, "/failure")
 	b.ReportMetric(float64(found), "policies")
@@ -327,13 +320,13 @@ func BenchmarkG7Cold(b *testing.B) {
 	var times durations
 	var e *segment.Engine
 	for b.Loop() {
-		begun := cpu()
+		begun := cputime.Used()
 		e = engine(b, g.All())
 		a, err := e.Disjoint(queries[done%len(queries)])
 		if err != nil {
 			b.Fatal(err)
 		}
-		times = append(times, cpu()-begun)
+		times = append(times, cputime.Since(begun))
 		done++
 		if len(a.Paths) == 2 {
 			two++
@@ -349,7 +342,7 @@ func BenchmarkG7Cold(b *testing.B) {
 func BenchmarkG8World(b *testing.B) {
 	g := open(b, "backbone/world")
 	queries := randomPairs(g, 10000)
-	begun, two := cpu(), 0
+	begun, two := cputime.Used(), 0
 	for b.Loop() {
 		e := engine(b, g.All())
 		answers, err := e.Batch(queries, runtime.GOMAXPROCS(0))
@@ -365,7 +358,7 @@ func BenchmarkG8World(b *testing.B) {
 		b.ReportMetric(heapMiB(), "MiB")
 		runtime.KeepAlive(e)
 	}
-	b.ReportMetric((cpu()-begun).Seconds()/float64(b.N), "cpu-s/op")
+	b.ReportMetric(cputime.Since(begun).Seconds()/float64(b.N), "cpu-s/op")
 	b.ReportMetric(float64(two), "with-two-paths")
 }
 
@@ -416,7 +409,7 @@ func BenchmarkG10Grid(b *testing.B) {
 	for _, model := range []segment.Model{segment.ForcedAdjacency, segment.ECMP} {
 		b.Run(string(model), func(b *testing.B) {
 			b.ReportAllocs()
-			begun, done, paths := cpu(), 0, 0
+			begun, done, paths := cputime.Used(), 0, 0
 			for b.Loop() {
 				q := pair(0, topology.Node(g.Nodes()-1))
 				q.Model = model
@@ -426,7 +419,7 @@ func BenchmarkG10Grid(b *testing.B) {
 				}
 				paths, done = len(a.Paths), done+1
 			}
-			b.ReportMetric(float64((cpu()-begun).Microseconds())/1000/float64(done),
+			b.ReportMetric(float64(cputime.Since(begun).Microseconds())/1000/float64(done),
 				"cpu-ms/policy")
 			b.ReportMetric(float64(paths), "paths")
 		})

@@ -2,15 +2,14 @@ package way_test
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
 	"sextant/te/segment"
 	"sextant/te/topology"
 	"sextant/te/topology/dataset"
 	"sextant/te/topology/generate"
 	"sextant/te/way"
+	"sextant/test/cputime"
 )
 
 // Services that want a way by telemetry, when congestion has changed: what they share is made once.
@@ -38,15 +37,6 @@ func BenchmarkServices(b *testing.B) {
 			}
 		})
 	}
-}
-
-// cpu is the processor time of this process.
-func cpu() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // An edge of 1000 servers behind as many nodes, of 10,000, when a link fails that ways to most of
@@ -94,7 +84,7 @@ func BenchmarkFailure(b *testing.B) {
 	}
 	for _, foresees := range []bool{false, true} {
 		b.Run(fmt.Sprintf("foreseen %v", foresees), func(b *testing.B) {
-			begun := cpu()
+			begun := cputime.Used()
 			for b.Loop() {
 				s := way.NewSearch(after)
 				if foresees {
@@ -106,7 +96,8 @@ func BenchmarkFailure(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64((cpu()-begun).Milliseconds())/float64(b.N), "cpu-ms/failure")
+			b.ReportMetric(float64(cputime.Since(begun).Milliseconds())/float64(b.N),
+				"cpu-ms/failure")
 			b.ReportMetric(float64(most), "ways-moved")
 		})
 	}

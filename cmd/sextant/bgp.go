@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -103,13 +104,11 @@ nothing (its routes are withdrawn, which edges treat as draining).`,
 		Annotations:       seeAlso("sextant bgp routes", "sextant service list"),
 		Args:              takes("WHAT"),
 		ValidArgsFunction: first(func() []string { return words }),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if !slices.Contains(words, args[0]) {
 				return usageErrorf("unknown word %q; write %s", args[0], strings.Join(words, ", "))
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			return a.changed(a.agent().Announce(ctx, config.Announce(args[0])))
-		},
+		}),
 	}
 }

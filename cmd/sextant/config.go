@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -22,9 +23,7 @@ func (a *app) configShow() *cobra.Command {
 that is in the file itself is left out unless --secrets is given; without it the file can't be applied.`,
 		Example:     "  sextant lab exec quickstart edge -- sextant config show",
 		Annotations: seeAlso("sextant diff", "sextant apply"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			text, err := a.agent().Config(ctx, secrets)
 			if err != nil {
 				return err
@@ -38,7 +37,7 @@ that is in the file itself is left out unless --secrets is given; without it the
 				return fmt.Errorf("write JSON: %w", err)
 			}
 			return writeJSON(a.stdout, json.RawMessage(asJSON))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "with the cluster's secret")
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -18,9 +19,7 @@ as long as they take less than 64 MiB.`,
 		Example:     "  sextant lab exec quickstart edge -- sextant config history",
 		Annotations: seeAlso("sextant config rollback"),
 		Args:        takes("[NUMBER]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				number, err := configNumber(args[0])
 				if err != nil {
@@ -33,7 +32,7 @@ as long as they take less than 64 MiB.`,
 				return err
 			}
 			return answered(a, historyView)(a.agent().History(ctx))
-		},
+		}),
 	}
 }
 
@@ -76,7 +75,7 @@ of it is checked first, and what would end connections is refused. A configurati
 			"sextant config rollback --dry-run",
 		Annotations: seeAlso("sextant config history", "sextant apply"),
 		Args:        takes("[NUMBER]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			number := 0
 			if len(args) == 1 {
 				var err error
@@ -84,8 +83,6 @@ of it is checked first, and what would end connections is refused. A configurati
 					return err
 				}
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			changes, err := a.agent().Rollback(ctx, number, dryRun)
 			if err != nil {
 				return err
@@ -94,7 +91,7 @@ of it is checked first, and what would end connections is refused. A configurati
 				a.say("nothing to change")
 			}
 			return a.showChanges(changes)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything, change nothing")
 	breakFlag(cmd, &a.breaks)
@@ -107,10 +104,8 @@ func (a *app) configConfirm() *cobra.Command {
 		Long:        `Keep what "sextant apply --confirm TIME" has applied, and what is undone otherwise.`,
 		Example:     "  sextant config confirm",
 		Annotations: seeAlso("sextant apply", "sextant config history"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			return a.agent().Confirm(ctx)
-		},
+		}),
 	}
 }

@@ -191,7 +191,7 @@ unless other reports come first.`,
 			"leaf1,spine1,leaf2",
 		Annotations: seeAlso("sextant path links", "sextant path reroutes"),
 		Args:        takes("SOURCE", "DESTINATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			f, err := parseFlow(args, protocol)
 			if err != nil {
 				return err
@@ -200,10 +200,8 @@ unless other reports come first.`,
 			if r.Queues, err = parseQueues(queues); err != nil {
 				return err
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			return answered(a, decisionView)(a.controller(cmd).Simulate(ctx, r))
-		},
+		}),
 	}
 	flowProtocolFlag(cmd, &protocol)
 	cmd.Flags().StringVar(&path, "path", "", "the routers that the flow passes, with commas")
@@ -340,15 +338,13 @@ the policy sextant sent over a link that goes down get another path at once.`,
 		Example:     "  sextant controller link leaf1 spine1 down",
 		Annotations: seeAlso("sextant path links"),
 		Args:        takes("FROM", "TO", "up|down"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if args[2] != "up" && args[2] != "down" {
 				return usageErrorf("%q: a link is up or down", args[2])
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			state := controller.LinkState{From: args[0], To: args[1], Up: args[2] == "up"}
 			return answered(a, decisionsView)(a.controller(cmd).SetLink(ctx, state))
-		},
+		}),
 	}
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
@@ -47,11 +48,9 @@ their paths are "paths", by service number and id of the backend.`,
 		Annotations:       seeAlso("sextant map list", "sextant explain"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeMaps(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			return answered(a, dumpView)(a.agent().DumpMap(ctx, api.Role(role), args[0], limit))
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 1000, "at most so many entries, up to 100000")
 	roleFlag(cmd, &role)

@@ -92,11 +92,9 @@ func answered[T any](a *app, as func(T) view) func(T, error) error {
 // shows makes the run of a command that puts one question to a daemon and shows the answer.
 func shows[C, T any](a *app, client func(*cobra.Command) C,
 	ask func(C, context.Context) (T, error), as func(T) view) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := a.withTimeout(cmd)
-		defer cancel()
+	return a.timed(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		return answered(a, as)(ask(client(cmd), ctx))
-	}
+	})
 }
 
 func writeJSON(w io.Writer, value any) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -58,7 +59,7 @@ func (a *app) pathPorts() *cobra.Command {
 			"--via leaf1,spine2,leaf2 -o name) https://10.0.2.1/",
 		Annotations: seeAlso("sextant path best", "sextant path recover", "sextant path encode"),
 		Args:        takes("SOURCE", "DESTINATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
 				return err
@@ -66,8 +67,6 @@ func (a *app) pathPorts() *cobra.Command {
 			if q.Path = routersOf(via); len(q.Path) == 0 {
 				return usageErrorf("missing --via: the routers on the path, with commas")
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			s, err := a.controller(cmd).Ports(ctx, q)
 			if err != nil {
 				return err
@@ -75,7 +74,7 @@ func (a *app) pathPorts() *cobra.Command {
 			v := steeredView([]controller.Steered{s})
 			v.value = s
 			return a.show(v)
-		},
+		}),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&via, "via", "", "the routers on the path, with commas")
@@ -94,15 +93,13 @@ file has the routers' numbers (routers: [{name: leaf1, cflb: 7}]).`,
 		Example:     "  sextant path recover 10.0.1.1:40000 10.0.2.1:443",
 		Annotations: seeAlso("sextant path ports", "sextant path decode"),
 		Args:        takes("SOURCE", "DESTINATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
 				return err
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			return answered(a, recoveredView)(a.controller(cmd).Recover(ctx, q))
-		},
+		}),
 	}
 	f.add(cmd)
 	return cmd
@@ -123,16 +120,14 @@ telemetry. Nothing is placed: "path place" does that.`,
 			"  sextant path best 10.0.1.1 10.0.2.1:443 --by weight --paths 2 -o json",
 		Annotations: seeAlso("sextant path place", "sextant path links"),
 		Args:        takes("SOURCE", "DESTINATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
 				return err
 			}
 			q.By, q.Count = by, paths
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			return answered(a, steeredView)(a.controller(cmd).Best(ctx, q))
-		},
+		}),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&by, "by", "",
@@ -158,7 +153,7 @@ coloring no link of a fat tree, or of leaves and spines, carries more flows than
 			"  sextant path place 10.0.1.1:40000 10.0.2.1:443 --name backup-7 --for 10m",
 		Annotations: seeAlso("sextant path placed", "sextant path release", "sextant path mptcp"),
 		Args:        takes("SOURCE", "DESTINATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			q, err := f.question(args)
 			if err != nil {
 				return err
@@ -166,8 +161,6 @@ coloring no link of a fat tree, or of leaves and spines, carries more flows than
 			if name == "" {
 				return usageErrorf("missing --name: by it the flow is renewed and released")
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
 			out, err := a.controller(cmd).Place(ctx, []controller.Placement{{Name: name,
 				Flow: q.Flow, FlowLabel: q.FlowLabel, By: by, Seconds: during.Seconds()}})
 			if err != nil {
@@ -176,7 +169,7 @@ coloring no link of a fat tree, or of leaves and spines, carries more flows than
 			v := elephantsView(append(out.Items, out.Moved...))
 			v.value = out
 			return a.show(v)
-		},
+		}),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "the flow's name, which no other has")
@@ -211,9 +204,7 @@ func (a *app) pathRelease() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if err := a.controller(cmd).Release(ctx, args...); err != nil {
 				return err
 			}
@@ -221,7 +212,7 @@ func (a *app) pathRelease() *cobra.Command {
 				fmt.Fprintf(a.stdout, "released %s\n", strings.Join(args, " "))
 			}
 			return nil
-		},
+		}),
 	}
 }
 

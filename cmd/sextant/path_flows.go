@@ -23,9 +23,7 @@ A flow without a path goes where routing sends it. Flows are forgotten some time
 		Example:     "  sextant path flows -o wide",
 		Annotations: seeAlso("sextant controller", "sextant path reroutes", "sextant path pin"),
 		Args:        takes("[SOURCE]", "[DESTINATION]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return answered(a, flowsView)(a.controller(cmd).Flows(ctx))
 			}
@@ -41,7 +39,7 @@ A flow without a path goes where routing sends it. Flows are forgotten some time
 				return err
 			}
 			return a.show(flowsView([]controller.Flow{known}))
-		},
+		}),
 	}
 	flowProtocolFlag(cmd, &protocol)
 	return cmd
@@ -95,11 +93,9 @@ why. Flows that were left alone since they were looked at a short time ago are c
 "sextant controller status" only.`,
 		Example:     "  sextant path reroutes --moved --limit 20",
 		Annotations: seeAlso("sextant controller status"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			return answered(a, decisionsView)(a.controller(cmd).Reroutes(ctx, limit, moved))
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many decisions")
 	cmd.Flags().BoolVar(&moved, "moved", false, "only those that moved a flow")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/spf13/cobra"
@@ -20,9 +21,7 @@ kernel decides.`,
 		Example:     "  sextant path next-hops 10.3.1.3",
 		Annotations: seeAlso("sextant path encode", "sextant path decode", "sextant status"),
 		Args:        takes("[ADDRESS]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			list, err := a.agent().NextHops(ctx)
 			if err != nil {
 				return err
@@ -33,7 +32,7 @@ kernel decides.`,
 				}
 			}
 			return a.show(nextHopsView(list))
-		},
+		}),
 	}
 }
 

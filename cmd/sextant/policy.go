@@ -86,9 +86,7 @@ func (a *app) policyShow() *cobra.Command {
 		Annotations:       seeAlso("sextant policy list", "sextant policy down"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completePolicies(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			policies, err := a.agent().Policies(ctx)
 			if err != nil {
 				return err
@@ -100,7 +98,7 @@ func (a *app) policyShow() *cobra.Command {
 				}
 			}
 			return absent("policy", args[0], names)
-		},
+		}),
 	}
 }
 
@@ -212,9 +210,7 @@ it. The change survives restarts of the agent.`,
 		Annotations:       seeAlso("sextant policy "+inverse, "sextant policy show"),
 		Args:              takes("POLICY", "LIST"),
 		ValidArgsFunction: a.completeLists,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			changes, err := a.agent().SetList(ctx, args[0], args[1], api.ListSpec{State: state})
 			if err != nil {
 				return err
@@ -223,7 +219,7 @@ it. The change survives restarts of the agent.`,
 				return err
 			}
 			return a.warnIfInvalid(ctx, args[0])
-		},
+		}),
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -228,11 +229,9 @@ func (a *app) protectDelete() *cobra.Command {
 		Annotations:       seeAlso("sextant protect list"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeProtections(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			return a.changed(a.agent().DeleteProtection(ctx, args[0]))
-		},
+		}),
 	}
 }
 

@@ -33,9 +33,7 @@ them; Trials says when the next silent path is. DELAY (-o wide) is that of the t
 		Annotations:       seeAlso("sextant protect list", "sextant policy show", "sextant merge"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeProtections(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			p, err := a.agent().Protection(ctx, args[0])
 			if err != nil {
 				return err
@@ -44,7 +42,7 @@ them; Trials says when the next silent path is. DELAY (-o wide) is that of the t
 				return err
 			}
 			return a.drawProtection(ctx, p, svg)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&svg, "svg", "", "draw the paths over the topology into this file")
 	return cmd

@@ -258,6 +258,16 @@ func seeAlso(commands ...string) map[string]string {
 	return map[string]string{"see also": strings.Join(commands, ", ")}
 }
 
+// timed makes the run of a command whose questions to a daemon have the time of --timeout together.
+func (a *app) timed(do func(context.Context, *cobra.Command, []string) error) func(*cobra.Command,
+	[]string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := a.withTimeout(cmd)
+		defer cancel()
+		return do(ctx, cmd, args)
+	}
+}
+
 // withTimeout bounds a question to the agent.
 func (a *app) withTimeout(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(cmd.Context(), a.timeout)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -28,9 +29,7 @@ pending until the kernel has taken a change, and names the reason where an edge 
 		Example:     "  sextant route list blue -o json",
 		Annotations: seeAlso("sextant route sources", "sextant backend list"),
 		Args:        takes("[VRF]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			routes, err := a.agent().Routes(ctx)
 			if err != nil {
 				return err
@@ -41,7 +40,7 @@ pending until the kernel has taken a change, and names the reason where an edge 
 				}
 			}
 			return a.show(routesView(routes))
-		},
+		}),
 	}
 }
 

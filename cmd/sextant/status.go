@@ -29,9 +29,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Example: `  sextant lab exec quickstart edge -- sextant status
   sextant lab exec quickstart edge -- sextant status --brief`,
 		Annotations: seeAlso("sextant service list", "sextant monitor"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			s, err := a.fullStatus(ctx)
 			if err != nil {
 				return err
@@ -41,7 +39,7 @@ func (a *app) statusCommand() *cobra.Command {
 				return unattached(s.Programs)
 			}
 			return errors.Join(a.show(statusView(s)), unattached(s.Programs))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "one line, for probes")
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -98,10 +99,8 @@ func (a *app) telemetryWatchRemove() *cobra.Command {
 		Example:     "  sextant telemetry watch remove voice",
 		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch add"),
 		Args:        takes("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+		RunE: a.timed(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			return a.changed(a.agent().DeleteTelemetryWatch(ctx, args[0]))
-		},
+		}),
 	}
 }

@@ -69,14 +69,9 @@ type PolicyResult struct {
 // with two and three (service hunting), and takes it down again, whatever happens. If ctx ends
 // before, the error wraps its cause.
 func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
-	spec, err := lab.Parse("hunting.yaml", examples.Hunting)
-	if err != nil {
-		return nil, err
-	}
-	spec.Name = "demo"
 	var h *Hunting
-	err = InLab(ctx, spec, lab.Options{Events: o.Events},
-		func(ctx context.Context, a *Arena) error {
+	err := InExample(ctx, "demo", examples.Hunting, nil, lab.Options{Events: o.Events},
+		func(ctx context.Context, a *Arena) (err error) {
 			run := &huntingRun{lab: a, options: o}
 			h, err = run.compare(ctx)
 			return err

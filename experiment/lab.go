@@ -37,6 +37,23 @@ func InLab(ctx context.Context, spec *lab.Spec, options lab.Options,
 	})
 }
 
+// InExample is InLab for the lab of a file, under another name, and with what change makes of it;
+// nil: nothing.
+func InExample(ctx context.Context, name string, text []byte, change func(*lab.Spec) error,
+	options lab.Options, body func(context.Context, *Arena) error) error {
+	spec, err := lab.Parse(name+".yaml", text)
+	if err != nil {
+		return err
+	}
+	spec.Name = name
+	if change != nil {
+		if err := change(spec); err != nil {
+			return err
+		}
+	}
+	return InLab(ctx, spec, options, body)
+}
+
 func (a *Arena) open() (err error) {
 	for _, n := range a.Nodes {
 		a.Agents[n.Name] = api.NewClient(n.Socket)

@@ -28,11 +28,24 @@ func Load(ctx context.Context, l *lab.Lab, node string, each func(loadgen.Respon
 	if err != nil {
 		return nil, err
 	}
-	reader, writer := io.Pipe()
-	var stderr strings.Builder
 	command := slices.Concat([]string{"-c", realtime, "sh", self, "loadgen"}, arguments,
 		[]string{"--each"})
-	cmd := exec.CommandContext(ctx, "/bin/sh", command...)
+	var result *loadgen.Result
+	err = ReadLoad(l, node, exec.CommandContext(ctx, "/bin/sh", command...),
+		func(r io.Reader) (err error) {
+			result, err = responses(r, each)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("load the servers: %w", err)
+	}
+	return result, nil
+}
+
+// ReadLoad runs a generator of load on a node of a lab, and reads what it writes.
+func ReadLoad(l *lab.Lab, node string, cmd *exec.Cmd, read func(io.Reader) error) error {
+	reader, writer := io.Pipe()
+	var stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = writer, &stderr
 	ended := make(chan error, 1)
 	go func() {
@@ -40,12 +53,12 @@ func Load(ctx context.Context, l *lab.Lab, node string, each func(loadgen.Respon
 		writer.Close()
 		ended <- err
 	}()
-	result, unread := responses(reader, each)
+	unread := read(reader)
 	reader.CloseWithError(unread) // nothing waits for us to read
 	if err := <-ended; err != nil {
-		return nil, fmt.Errorf("load the servers: %w: %s", err, strings.TrimSpace(stderr.String()))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
-	return result, unread
+	return unread
 }
 
 // responses reads what the generator writes.
@@ -57,7 +70,7 @@ func responses(r io.Reader, each func(loadgen.Response)) (result *loadgen.Result
 		case errors.Is(err, io.EOF) && result != nil:
 			return result, nil
 		case err != nil:
-			return nil, fmt.Errorf("load the servers: read what the generator tells: %w", err)
+			return nil, fmt.Errorf("read what the generator tells: %w", err)
 		case line.Open != nil:
 			result = line.Open
 		case line.Response != nil && each != nil:

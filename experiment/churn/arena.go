@@ -42,11 +42,12 @@ type setting struct {
 
 // within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, s setting, body func(context.Context, *arena) error) error {
-	spec, err := lab.Parse("churn.yaml", examples.Churn)
-	if err != nil {
-		return err
-	}
-	spec.Name = s.name
+	return experiment.InExample(ctx, s.name, examples.Churn, s.prepare,
+		lab.Options{Events: s.observer},
+		func(ctx context.Context, a *experiment.Arena) error { return body(ctx, &arena{a}) })
+}
+
+func (s setting) prepare(spec *lab.Spec) error {
 	for i := range spec.Links {
 		link := &spec.Links[i]
 		switch {
@@ -56,8 +57,7 @@ func within(ctx context.Context, s setting, body func(context.Context, *arena) e
 			link.RateBits, link.Latency = clientRate, clientQueue
 		}
 	}
-	return experiment.InLab(ctx, spec, lab.Options{Events: s.observer},
-		func(ctx context.Context, a *experiment.Arena) error { return body(ctx, &arena{a}) })
+	return nil
 }
 
 // traffic is what servers have done so far.

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
-
-	"sextant/experiment"
 )
 
 // Ports of the servers for figures 13 and 14.
@@ -20,30 +17,12 @@ const (
 
 // serve lets all servers answer on a port until the end.
 func (a *arena) serve(port int, answer func(net.Conn)) (end func(), err error) {
-	var listeners []net.Listener
-	var wait sync.WaitGroup
-	end = func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-		wait.Wait()
-	}
-	config := net.ListenConfig{KeepAlive: -1}
-	config.SetMultipathTCP(false)
+	var names []string
 	for i := range servers {
-		var listener net.Listener
-		err := a.host(i).Do(func() (err error) {
-			listener, err = config.Listen(context.Background(), "tcp", fmt.Sprintf("[::]:%d", port))
-			return err
-		})
-		if err != nil {
-			end()
-			return nil, fmt.Errorf("listen on a server: %w", err)
-		}
-		listeners = append(listeners, listener)
-		wait.Go(func() { experiment.Accept(listener, answer) })
+		names = append(names, server(i))
 	}
-	return end, nil
+	return a.Serve(fmt.Sprintf("[::]:%d", port), func(_ string, conn net.Conn) { answer(conn) },
+		names...)
 }
 
 // dial connects the client to a policy's VIP.

@@ -106,13 +106,7 @@ func (a *arena) stepwise(ctx context.Context, r *experiment.Recorder, p policy, 
 }
 
 // firstUp has the first n servers up.
-func firstUp(n int) []bool {
-	up := make([]bool, servers)
-	for i := range n {
-		up[i] = true
-	}
-	return up
-}
+func firstUp(n int) []bool { return append(all(n), make([]bool, servers-n)...) }
 
 // follow makes the changes and takes readings while load runs.
 func (a *arena) follow(
@@ -138,12 +132,7 @@ func (a *arena) follow(
 	loaded()
 	changes.Wait()
 	readings.Wait()
-	for _, first := range []error{failure, blind, err} {
-		if first != nil {
-			return t, first
-		}
-	}
-	return t, nil
+	return t, cmp.Or(failure, blind, err)
 }
 
 func followSteps(ctx context.Context, m members, steps []step) error {

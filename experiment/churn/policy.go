@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,11 +63,7 @@ func (a *arena) members(ctx context.Context, p policy) (members, error) {
 
 // all are so many servers that are up.
 func all(n int) []bool {
-	up := make([]bool, n)
-	for i := range up {
-		up[i] = true
-	}
-	return up
+	return slices.Repeat([]bool{true}, n)
 }
 
 // backends are those of an edge's service.

@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"sextant/experiment"
 	"sextant/lab/loadgen"
 )
 
@@ -164,26 +164,17 @@ func (a *arena) fetches(ctx context.Context, p policy, d downloads,
 	if err != nil {
 		return err
 	}
-	reader, writer := io.Pipe()
-	var stderr strings.Builder
 	url := fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", p.vip, d.bytes)
 	cmd := exec.CommandContext(ctx, self, "loadgen", url, "--each",
 		"--workers", strconv.Itoa(d.workers), "--duration", d.duration.String(), "--deadline",
 		d.timeout.String(),
 		"--sources", clientRange)
-	cmd.Stdout, cmd.Stderr = writer, &stderr
-	ended := make(chan error, 1)
-	go func() {
-		err := a.Exec("client", cmd)
-		writer.Close()
-		ended <- err
-	}()
-	unread := fetched(reader, each)
-	reader.CloseWithError(unread) // nothing waits for us to read
-	if err := <-ended; err != nil {
-		return fmt.Errorf("download: %w: %s", err, strings.TrimSpace(stderr.String()))
+	err = experiment.ReadLoad(a.Lab, "client", cmd,
+		func(r io.Reader) error { return fetched(r, each) })
+	if err != nil {
+		return fmt.Errorf("download: %w", err)
 	}
-	return unread
+	return nil
 }
 
 // fetched reads what the generator writes, until its result, which says that this was all.

@@ -3,9 +3,6 @@ package fabric
 import (
 	"context"
 	"fmt"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"sextant/experiment"
 	"sextant/sim/packet/scenario"
@@ -14,21 +11,9 @@ import (
 
 // together does work on as many processors as the recorder allows.
 func together(r *experiment.Recorder, work []func() error) error {
-	var group errgroup.Group
-	var mutex sync.Mutex
-	group.SetLimit(r.Workers())
-	done := 0
-	for _, w := range work {
-		group.Go(func() error {
-			err := w()
-			mutex.Lock()
-			defer mutex.Unlock()
-			done++
-			r.Progress("%d of %d settings", done, len(work))
-			return err
-		})
-	}
-	return group.Wait()
+	return experiment.SideBySide(context.Background(), r.Workers(), len(work),
+		func(_ context.Context, i int) error { return work[i]() },
+		func(done int) { r.Progress("%d of %d settings", done, len(work)) })
 }
 
 // play makes the runs of a scenario with one scheme and the first seeds.

@@ -38,24 +38,16 @@ type arena struct{ *experiment.Arena }
 // within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, name string, s setting,
 	body func(context.Context, *arena) error) error {
-	spec, err := s.spec(name)
-	if err != nil {
-		return err
-	}
-	return experiment.InLab(ctx, spec, lab.Options{},
+	return experiment.InExample(ctx, name, examples.Protection, s.change, lab.Options{},
 		func(ctx context.Context, l *experiment.Arena) error {
 			a := &arena{l}
 			return a.steer(s, func() error { return body(ctx, a) })
 		})
 }
 
-// spec is the lab of a setting.
-func (s setting) spec(name string) (*lab.Spec, error) {
-	spec, err := lab.Parse("protection.yaml", examples.Protection)
-	if err != nil {
-		return nil, err
-	}
-	spec.Name, spec.Run = name, nil
+// change makes the lab that of a setting.
+func (s setting) change(spec *lab.Spec) error {
+	spec.Run = nil
 	for i := range spec.Links {
 		link := &spec.Links[i]
 		for path, p := range paths {
@@ -71,7 +63,7 @@ func (s setting) spec(name string) (*lab.Spec, error) {
 	for i := range spec.Nodes {
 		s.prepare(&spec.Nodes[i])
 	}
-	return spec, nil
+	return nil
 }
 
 // prepare makes a node's commands those of the setting.

@@ -62,11 +62,6 @@ var steps = [...]string{
 }
 
 func runCut(ctx context.Context, r *experiment.Recorder) error {
-	spec, err := lab.Parse("protect.yaml", examples.Protect)
-	if err != nil {
-		return err
-	}
-	spec.Name = "protection-cut"
 	outcomes := make([]aftermath, len(blows))
 	var calm calmness
 	in := func(ctx context.Context, l *experiment.Arena) (err error) {
@@ -84,7 +79,8 @@ func runCut(ctx context.Context, r *experiment.Recorder) error {
 		calm, err = c.busy(ctx, lasts)
 		return err
 	}
-	if err := experiment.InLab(ctx, spec, lab.Options{}, in); err != nil {
+	if err := experiment.InExample(ctx, "protection-cut", examples.Protect, nil, lab.Options{},
+		in); err != nil {
 		return err
 	}
 	reportCut(r, outcomes)

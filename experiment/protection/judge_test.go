@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sextant/examples"
+	"sextant/lab"
 )
 
 func TestJudge(t *testing.T) {
@@ -36,7 +39,10 @@ func TestStatistics(t *testing.T) {
 func TestSettingOfTheLab(t *testing.T) {
 	s := both(onL2, "bbr", 5*time.Millisecond, 6*time.Millisecond, 0.02)
 	s.Seed = 9
-	spec, err := s.spec("x")
+	spec, err := lab.Parse("protection.yaml", examples.Protection)
+	if err == nil {
+		err = s.change(spec)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

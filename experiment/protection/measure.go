@@ -3,7 +3,6 @@ package protection
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"sextant/experiment"
 )
@@ -62,31 +61,6 @@ func labName(i int) string { return fmt.Sprintf("protection-%d", i) }
 // sideBySide does jobs, several at a time. The first error ends all.
 func sideBySide(ctx context.Context, r *experiment.Recorder, jobs int,
 	do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	next, done := 0, 0
-	take := func(finished int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		done += finished
-		r.Progress("%d of %d parts", done, jobs)
-		next++
-		return next - 1
-	}
-	for range min(jobs, lanesPerWorker*r.Workers()) {
-		wait.Go(func() {
-			for i := take(0); i < jobs && ctx.Err() == nil; i = take(1) {
-				if err := do(ctx, i); err != nil {
-					cancel(err) // only the first counts
-				}
-			}
-		})
-	}
-	wait.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return experiment.SideBySide(ctx, lanesPerWorker*r.Workers(), jobs, do,
+		func(done int) { r.Progress("%d of %d parts", done, jobs) })
 }

@@ -64,19 +64,9 @@ func run(ctx context.Context, r *experiment.Recorder, change func(*lab.Spec) err
 	if r.Quick() {
 		s = quick
 	}
-	spec, err := lab.Parse("soak.yaml", examples.Soak)
-	if err != nil {
-		return err
-	}
-	spec.Name = "soak-run"
-	if change != nil {
-		if err := change(spec); err != nil {
-			return err
-		}
-	}
 	options := lab.Options{Agent: []string{"/bin/sh", "-c", restartLoop, "sh", "{self}", "agent",
 		"-f", "{dir}/node.yaml"}}
-	return experiment.InLab(ctx, spec, options,
+	return experiment.InExample(ctx, "soak-run", examples.Soak, change, options,
 		func(ctx context.Context, l *experiment.Arena) error {
 			a := &arena{Arena: l, size: s, traffic: newTraffic(1), recorder: r}
 			if err := a.soak(ctx); err != nil {

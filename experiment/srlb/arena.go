@@ -29,26 +29,21 @@ type arena struct {
 	cores int // of a server
 }
 
-// setting is a lab's file, and how many cores its servers have.
+// setting is a lab, and how many cores its servers have.
 type setting struct {
-	name, file string
-	text       []byte
-	cores      int
+	name  string
+	text  []byte
+	cores int
 }
 
 var (
-	emulated = setting{"srlb", "hunting.yaml", examples.Hunting, cores}
-	apaches  = setting{"srlb-apache", "apache.yaml", examples.Apache, 1}
+	emulated = setting{"srlb", examples.Hunting, cores}
+	apaches  = setting{"srlb-apache", examples.Apache, 1}
 )
 
 // within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, s setting, body func(context.Context, *arena) error) error {
-	spec, err := lab.Parse(s.file, s.text)
-	if err != nil {
-		return err
-	}
-	spec.Name = s.name
-	return experiment.InLab(ctx, spec, lab.Options{},
+	return experiment.InExample(ctx, s.name, s.text, nil, lab.Options{},
 		func(ctx context.Context, a *experiment.Arena) error {
 			return body(ctx, &arena{Arena: a, cores: s.cores})
 		})

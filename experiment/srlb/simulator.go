@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"sextant/experiment"
@@ -90,38 +89,20 @@ func warmUpOf(load float64) time.Duration {
 // simulated runs trials, some at a time, and keeps each when it is done.
 func simulated(ctx context.Context, r *experiment.Recorder, what string,
 	trials []trial) ([]point, error) {
-	points, errs := make([]point, len(trials)), make([]error, len(trials))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var mu sync.Mutex
-	done, begun := 0, time.Now()
-	next := make(chan int)
-	var pool sync.WaitGroup
-	for range r.Workers() {
-		pool.Go(func() {
-			for i := range next {
-				t := trials[i]
-				name := fileName(fmt.Sprintf("%s-%s-%g-%s-%d", what, t.policy.scheme, t.load,
-					t.name, t.turn))
-				points[i], errs[i] = experiment.Part(r, name,
-					func() (point, error) { return t.run(ctx) })
-				if errs[i] != nil {
-					cancel()
-				}
-				mu.Lock()
-				done++
-				left := time.Duration(float64(time.Since(begun)) / float64(done) * float64(
-					len(trials)-done))
-				r.Progress("simulator: %s, %d of %d runs, about %s left", what, done, len(trials),
-					left.Round(time.Second))
-				mu.Unlock()
-			}
+	points, begun := make([]point, len(trials)), time.Now()
+	err := experiment.SideBySide(ctx, r.Workers(), len(trials),
+		func(ctx context.Context, i int) (err error) {
+			t := trials[i]
+			name := fileName(fmt.Sprintf("%s-%s-%g-%s-%d", what, t.policy.scheme, t.load, t.name,
+				t.turn))
+			points[i], err = experiment.Part(r, name,
+				func() (point, error) { return t.run(ctx) })
+			return err
+		}, func(done int) {
+			left := time.Duration(float64(time.Since(begun)) / float64(done) *
+				float64(len(trials)-done))
+			r.Progress("simulator: %s, %d of %d runs, about %s left", what, done, len(trials),
+				left.Round(time.Second))
 		})
-	}
-	for i := range trials {
-		next <- i
-	}
-	close(next)
-	pool.Wait()
-	return points, errors.Join(errs...)
+	return points, err
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -94,14 +93,9 @@ func oneSetting(ctx context.Context, s setting, n int) (found took, err error) {
 		}
 		text = strings.ReplaceAll(text, old, fresh)
 	}
-	spec, err := lab.Parse("copies.yaml", []byte(text))
-	if err != nil {
-		return found, err
-	}
-	spec.Name = "together-c"
-	err = experiment.InLab(ctx, spec, lab.Options{},
+	err = experiment.InExample(ctx, "together-c", []byte(text), nil, lab.Options{},
 		func(_ context.Context, a *experiment.Arena) error {
-			end, err := serveAnswers(a, "web1", "web2")
+			end, err := a.Serve(webAddress, answer, "web1", "web2")
 			if err != nil {
 				return err
 			}
@@ -118,32 +112,8 @@ func oneSetting(ctx context.Context, s setting, n int) (found took, err error) {
 	return found, err
 }
 
-// serveAnswers has nodes answer: the first octet of a request says with how many packets.
-func serveAnswers(a *experiment.Arena, nodes ...string) (end func(), err error) {
-	var listeners []net.Listener
-	end = func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}
-	for _, node := range nodes {
-		var listener net.Listener
-		err := a.Spaces[node].Do(func() (err error) {
-			listener, err = net.Listen("tcp", webAddress)
-			return err
-		})
-		if err != nil {
-			end()
-			return nil, err
-		}
-		listeners = append(listeners, listener)
-		go experiment.Accept(listener, answer)
-	}
-	return end, nil
-}
-
-// answer answers one request.
-func answer(conn net.Conn) {
+// answer answers one request, whose first octet says with how many packets.
+func answer(_ string, conn net.Conn) {
 	request := make([]byte, requestBytes)
 	if _, err := io.ReadFull(conn, request); err != nil {
 		return
@@ -155,22 +125,18 @@ func answer(conn net.Conn) {
 // request makes requests, a fixed number at a time, and returns how long each took, answerTime for
 // one that failed.
 func request(a *experiment.Arena, n int) []time.Duration {
-	var asking sync.WaitGroup
-	all, turns := make([]time.Duration, n), make(chan int)
-	for range requestsAtOne {
-		asking.Go(func() {
-			for i := range turns {
-				packets := 1 + rand.New(rand.NewPCG(21, uint64(i))).IntN(answersMost)
-				all[i] = ask(a, packets)
-			}
-		})
-	}
-	for i := range n {
-		turns <- i
-	}
-	close(turns)
-	asking.Wait()
+	all := make([]time.Duration, n)
+	inLanes(requestsAtOne, n, func(i int) {
+		packets := 1 + rand.New(rand.NewPCG(21, uint64(i))).IntN(answersMost)
+		all[i] = ask(a, packets)
+	})
 	return all
+}
+
+// inLanes does so many things, a fixed number at a time.
+func inLanes(lanes, n int, do func(i int)) {
+	_ = experiment.SideBySide(context.Background(), lanes, n, // nothing of it fails
+		func(_ context.Context, i int) error { do(i); return nil }, nil)
 }
 
 // ask makes one request, and returns how long it took from the SYN to the last octet.

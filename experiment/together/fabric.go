@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"sextant/experiment"
 	"sextant/experiment/chart"
 	"sextant/lb/acceptance"
@@ -130,18 +128,15 @@ var loads = []float64{0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7}
 func runFabric(ctx context.Context, r *experiment.Recorder) error {
 	requests := r.Requests(400_000)
 	all := make([]found, len(loads)*len(schemes))
-	var group errgroup.Group
-	group.SetLimit(r.Workers())
-	for i := range all {
-		s, load := schemes[i%len(schemes)], loads[i/len(schemes)]
-		group.Go(func() (err error) {
+	err := experiment.SideBySide(ctx, r.Workers(), len(all),
+		func(ctx context.Context, i int) (err error) {
+			s, load := schemes[i%len(schemes)], loads[i/len(schemes)]
 			all[i], err = experiment.Part(r, fmt.Sprintf("%s-%g", s.name, load),
 				func() (found, error) { return s.run(ctx, load, requests, 1) })
 			r.Progress("%s at %g", s.name, load)
 			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+		}, nil)
+	if err != nil {
 		return err
 	}
 	return reportFabric(r, all)

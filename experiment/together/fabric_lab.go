@@ -75,13 +75,8 @@ func runFabricInLab(ctx context.Context, r *experiment.Recorder) error {
 	if r.Quick() {
 		at, l.warmUp, l.measured = at[:1], time.Second/2, time.Second
 	}
-	spec, err := lab.Parse("together.yaml", examples.Together)
-	if err != nil {
-		return err
-	}
-	spec.Name = "together-a-lab"
 	var all []found
-	err = experiment.InLab(ctx, spec, lab.Options{},
+	err := experiment.InExample(ctx, "together-a-lab", examples.Together, nil, lab.Options{},
 		func(ctx context.Context, a *experiment.Arena) (err error) {
 			l.Arena = a
 			all, err = l.play(ctx, r, at)

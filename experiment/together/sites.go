@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,12 +81,7 @@ func runSites(ctx context.Context, r *experiment.Recorder) error {
 
 // oneRun has so many connections go through all steps.
 func oneRun(ctx context.Context, r *experiment.Recorder, n int) (steps []step, err error) {
-	spec, err := lab.Parse("sites.yaml", examples.Sites)
-	if err != nil {
-		return nil, err
-	}
-	spec.Name = "together-b"
-	err = experiment.InLab(ctx, spec, lab.Options{},
+	err = experiment.InExample(ctx, "together-b", examples.Sites, nil, lab.Options{},
 		func(ctx context.Context, a *experiment.Arena) error {
 			s := &sites{Arena: a}
 			err := s.play(ctx, r, n)
@@ -159,29 +155,14 @@ func (s *sites) play(ctx context.Context, r *experiment.Recorder, all int) error
 
 // serve has all servers send back what comes.
 func (s *sites) serve() (end func(), err error) {
-	var listeners []net.Listener
-	end = func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}
+	var nodes []string
 	for i := range siteServers {
-		var listener net.Listener
-		err := s.Spaces[fmt.Sprintf("web%d", i+1)].Do(func() (err error) {
-			listener, err = net.Listen("tcp", echoAddress)
-			return err
-		})
-		if err != nil {
-			end()
-			return nil, err
-		}
-		listeners = append(listeners, listener)
-		go experiment.Accept(listener, func(conn net.Conn) {
-			s.accepted[i].Add(1)
-			experiment.Echo(conn)
-		})
+		nodes = append(nodes, fmt.Sprintf("web%d", i+1))
 	}
-	return end, nil
+	return s.Serve(echoAddress, func(node string, conn net.Conn) {
+		s.accepted[slices.Index(nodes, node)].Add(1)
+		experiment.Echo(conn)
+	}, nodes...)
 }
 
 // anycast has the router send packets to the VIP to the edge of a site, as routing does that knows
@@ -253,25 +234,14 @@ func (s *sites) taken() (taken [2]int64) {
 
 // open opens connections that stay.
 func (s *sites) open(n int) error {
-	var dialing sync.WaitGroup
 	fresh, failed := make([]net.Conn, n), make([]error, n)
-	turns := make(chan int)
-	for range dialsAtOnce {
-		dialing.Go(func() {
-			for i := range turns {
-				failed[i] = s.Spaces["client"].Do(func() (err error) {
-					dialer := net.Dialer{Timeout: answerTime, KeepAlive: -1}
-					fresh[i], err = dialer.Dial("tcp", echoAddress)
-					return err
-				})
-			}
+	inLanes(dialsAtOnce, n, func(i int) {
+		failed[i] = s.Spaces["client"].Do(func() (err error) {
+			dialer := net.Dialer{Timeout: answerTime, KeepAlive: -1}
+			fresh[i], err = dialer.Dial("tcp", echoAddress)
+			return err
 		})
-	}
-	for i := range n {
-		turns <- i
-	}
-	close(turns)
-	dialing.Wait()
+	})
 	for _, c := range fresh {
 		if c != nil {
 			s.conns = append(s.conns, c)
@@ -283,36 +253,24 @@ func (s *sites) open(n int) error {
 // talk has each connection send an octet and wait for it. Those that do not get it are broken, and
 // closed.
 func (s *sites) talk() (broken int, slowest time.Duration) {
-	var talking sync.WaitGroup
 	var mutex sync.Mutex
 	alive := make([]net.Conn, 0, len(s.conns))
-	turns := make(chan net.Conn)
-	for range dialsAtOnce {
-		talking.Go(func() {
-			octet := make([]byte, 1)
-			for c := range turns {
-				begun := time.Now()
-				_ = c.SetDeadline(begun.Add(answerTime)) // else the next call fails
-				_, err := c.Write([]byte{7})
-				if err == nil {
-					_, err = io.ReadFull(c, octet)
-				}
-				mutex.Lock()
-				if slowest = max(slowest, time.Since(begun)); err != nil {
-					broken++
-					c.Close()
-				} else {
-					alive = append(alive, c)
-				}
-				mutex.Unlock()
-			}
-		})
-	}
-	for _, c := range s.conns {
-		turns <- c
-	}
-	close(turns)
-	talking.Wait()
+	inLanes(dialsAtOnce, len(s.conns), func(i int) {
+		c, begun := s.conns[i], time.Now()
+		_ = c.SetDeadline(begun.Add(answerTime)) // else the next call fails
+		_, err := c.Write([]byte{7})
+		if err == nil {
+			_, err = io.ReadFull(c, make([]byte, 1))
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		if slowest = max(slowest, time.Since(begun)); err != nil {
+			broken++
+			c.Close()
+		} else {
+			alive = append(alive, c)
+		}
+	})
 	s.conns = alive
 	return broken, slowest
 }

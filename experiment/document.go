@@ -58,7 +58,7 @@ func (r *Recorder) markdown(e Experiment) []byte {
 	if len(r.outcome.Comparisons) > 0 {
 		t := Table{Columns: []string{"Quantity", "Source", "Here", "Says"}}
 		for _, c := range r.outcome.Comparisons {
-			t.Rows = append(t.Rows, []string{c.What, c.Source, c.Ours, c.Says})
+			t.Add(c.What, c.Source, c.Ours, c.Says)
 		}
 		out.WriteString("\n## The source's numbers and ours\n\n")
 		t.markdown(&out)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"sextant/packet/lists"
 )
 
 // Experiment runs again what a source measured, and puts its numbers beside ours.
@@ -140,6 +142,11 @@ type Table struct {
 	Title   string     `json:"title"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
+}
+
+// Add adds a row.
+func (t *Table) Add(cells ...any) {
+	t.Rows = append(t.Rows, lists.Map(cells, func(c any) string { return fmt.Sprint(c) }))
 }
 
 // Quick tells whether fewer cases will do.

@@ -144,8 +144,7 @@ func reportFigure10(r *experiment.Recorder, chosen, random counted, runs int) er
 		Marks: true}, {Name: "random, by the law", Dashed: true}}
 	for i := range links {
 		want := law[i] * float64(runs)
-		table.Rows = append(table.Rows, []string{fmt.Sprint(i + 1), fmt.Sprint(chosen.Links[i]),
-			fmt.Sprint(random.Links[i]), fmt.Sprintf("%.1f", want)})
+		table.Add(i+1, chosen.Links[i], random.Links[i], fmt.Sprintf("%.1f", want))
 		for s, y := range []float64{float64(chosen.Links[i]), float64(random.Links[i]), want} {
 			series[s].Points = append(series[s].Points, chart.Point{X: float64(i + 1),
 				Y: 100 * y / float64(runs)})

@@ -73,9 +73,8 @@ func reportFigure6(r *experiment.Recorder, hops int, one, row []row6) error {
 			Columns: []string{"Method", "Bins", "Median", "95th percentile", "Greatest"}}
 		var series []chart.Series
 		for _, m := range part.rows {
-			table.Rows = append(table.Rows, []string{m.Name, fmt.Sprint(len(m.Deviations)),
-				percent(quantile(m.Deviations, 0.5)), percent(quantile(m.Deviations, 0.95)),
-				percent(quantile(m.Deviations, 1))})
+			table.Add(m.Name, len(m.Deviations), percent(quantile(m.Deviations, 0.5)),
+				percent(quantile(m.Deviations, 0.95)), percent(quantile(m.Deviations, 1)))
 			series = append(series, chart.Series{Name: m.Name, Step: true,
 				Points: chart.AtMost(m.Deviations)})
 		}
@@ -112,8 +111,8 @@ func radixes(r *experiment.Recorder, t *traffic) error {
 			return err
 		}
 		d := t.spread(b, hops, 1, binsPerSecond).deviations()
-		table.Rows = append(table.Rows, []string{fmt.Sprint(radix), percent(quantile(d, 0.5)),
-			percent(quantile(d, 0.95)), percent(quantile(d, 1))})
+		table.Add(radix, percent(quantile(d, 0.5)), percent(quantile(d, 0.95)),
+			percent(quantile(d, 1)))
 	}
 	r.Table(table)
 	return nil

@@ -198,8 +198,7 @@ func reportFigure8(r *experiment.Recorder, found rates) error {
 			r.Compare(experiment.Comparison{What: "packets per second beside hashing, " + f.name,
 				Source: source, Ours: beside, Says: "at most 2 % less is the goal for feistel"})
 		}
-		table.Rows = append(table.Rows, []string{f.name, fmt.Sprintf("%.0f", rate),
-			fmt.Sprintf("%.0f", 1e9/rate), beside, middle})
+		table.Add(f.name, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.0f", 1e9/rate), beside, middle)
 	}
 	r.Table(table)
 	r.Note("medians of %d passes, in each of which all routers have a round, one after the other; "+

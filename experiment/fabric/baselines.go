@@ -205,10 +205,9 @@ func tableOfBaselines(k fabricKind, cells []cellOfBaselines) experiment.Table {
 			continue
 		}
 		ms := func(x float64) string { return fmt.Sprintf("%.3f", x) }
-		t.Rows = append(t.Rows, []string{c.Sizes, fmt.Sprint(c.Load), c.Scheme, ms(c.MeanMs),
-			ms(c.P99Ms), ms(c.ShortP99Ms), ms(c.LongMs), fmt.Sprint(c.Flows),
-			fmt.Sprint(c.Unfinished), fmt.Sprintf("%.2f", c.Reroutes),
-			fmt.Sprintf("%.2f", c.Retransmissions), fmt.Sprintf("%.3f", c.Drops)})
+		t.Add(c.Sizes, c.Load, c.Scheme, ms(c.MeanMs), ms(c.P99Ms), ms(c.ShortP99Ms), ms(c.LongMs),
+			c.Flows, c.Unfinished, fmt.Sprintf("%.2f", c.Reroutes),
+			fmt.Sprintf("%.2f", c.Retransmissions), fmt.Sprintf("%.3f", c.Drops))
 	}
 	return t
 }

@@ -188,9 +188,8 @@ func reportControl(r *experiment.Recorder, loads []float64, cells []cellOfContro
 	t := experiment.Table{Name: "control", Title: "Completion times",
 		Columns: []string{"Gb/s", "Load", "Paths", "mean, ms", "p99, ms", "reroutes/flow", "flows"}}
 	for _, c := range cells {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(c.Gbps), fmt.Sprint(c.Load), c.Case.Name,
-			fmt.Sprintf("%.3f", c.MeanMs), fmt.Sprintf("%.3f", c.P99Ms),
-			fmt.Sprintf("%.3f", c.Reroutes), fmt.Sprint(c.Flows)})
+		t.Add(c.Gbps, c.Load, c.Case.Name, fmt.Sprintf("%.3f", c.MeanMs),
+			fmt.Sprintf("%.3f", c.P99Ms), fmt.Sprintf("%.3f", c.Reroutes), c.Flows)
 	}
 	r.Table(t)
 	r.Note("Delays in names are those of a report and of a path together; without one 0.3 ms. " +

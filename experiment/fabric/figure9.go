@@ -156,10 +156,9 @@ func reportFigure9(r *experiment.Recorder, cells []cell9) error {
 		if p, ok := htsim[c.Scheme][c.Subflows]; ok && c.Fabric == "fat-tree" {
 			published = fmt.Sprintf("%.1f", p)
 		}
-		t.Rows = append(t.Rows, []string{c.Fabric, c.Scheme, fmt.Sprint(c.Subflows),
-			fmt.Sprintf("%.1f", 100*c.Goodput), fmt.Sprintf("%.1f", 100*c.Least),
-			fmt.Sprintf("%.3f", c.Fairness), published, fmt.Sprintf("%.0f", c.Drops),
-			fmt.Sprintf("%.0f", c.Timeouts)})
+		t.Add(c.Fabric, c.Scheme, c.Subflows, fmt.Sprintf("%.1f", 100*c.Goodput),
+			fmt.Sprintf("%.1f", 100*c.Least), fmt.Sprintf("%.3f", c.Fairness), published,
+			fmt.Sprintf("%.0f", c.Drops), fmt.Sprintf("%.0f", c.Timeouts))
 	}
 	r.Table(t)
 	compareFigure9(r, cells)

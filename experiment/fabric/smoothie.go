@@ -206,12 +206,10 @@ func smoothieTable(name, title string, outcomes []outcome) experiment.Table {
 			beside = fmt.Sprintf("%+.2f", difference/1000) + halfText("%.2f", half/1000)
 		}
 		moved, two, five := o.again()
-		t.Rows = append(t.Rows, []string{o.Scheme, fmt.Sprintf("%.0f", 100*o.Load),
-			fmt.Sprint(o.OneIn), fmt.Sprintf("%g", o.RTTs), fmt.Sprintf("%.4f", o.MeanMs/1000),
-			beside,
-			fmt.Sprintf("%.4f", o.P99Ms/1000), fmt.Sprint(o.Flows), fmt.Sprint(o.Unfinished),
-			fmt.Sprint(o.Drops), fmt.Sprintf("%.1f", 100*moved), fmt.Sprintf("%.2f", 100*two),
-			fmt.Sprintf("%.2f", 100*five), fmt.Sprint(max(0, len(o.Moves)-1))})
+		t.Add(o.Scheme, fmt.Sprintf("%.0f", 100*o.Load), o.OneIn, fmt.Sprintf("%g", o.RTTs),
+			fmt.Sprintf("%.4f", o.MeanMs/1000), beside, fmt.Sprintf("%.4f", o.P99Ms/1000), o.Flows,
+			o.Unfinished, o.Drops, fmt.Sprintf("%.1f", 100*moved), fmt.Sprintf("%.2f", 100*two),
+			fmt.Sprintf("%.2f", 100*five), max(0, len(o.Moves)-1))
 	}
 	return t
 }

@@ -161,10 +161,9 @@ func reportSmoothieFabrics(r *experiment.Recorder, outcomes []fabricOutcome) err
 		Columns: []string{"Fabric", "Load, %", "Paths", "Mean, ms", "P99, ms", "Beside ECMP, %",
 			"Reroutes per flow", "Most", "Unfinished", "Drops"}}
 	for _, o := range schemes {
-		t.Rows = append(t.Rows, []string{o.Fabric, fmt.Sprintf("%.0f", 100*o.Load), o.Scheme,
-			fmt.Sprintf("%.3f", o.MeanMs), fmt.Sprintf("%.3f", o.P99Ms),
-			o.besideECMP(find(o.Fabric, "ecmp", o.Load)), fmt.Sprintf("%.3f", o.reroutes()),
-			fmt.Sprint(max(0, len(o.Moves)-1)), fmt.Sprint(o.Unfinished), fmt.Sprint(o.Drops)})
+		t.Add(o.Fabric, fmt.Sprintf("%.0f", 100*o.Load), o.Scheme, fmt.Sprintf("%.3f", o.MeanMs),
+			fmt.Sprintf("%.3f", o.P99Ms), o.besideECMP(find(o.Fabric, "ecmp", o.Load)),
+			fmt.Sprintf("%.3f", o.reroutes()), max(0, len(o.Moves)-1), o.Unfinished, o.Drops)
 	}
 	r.Table(t)
 	for _, f := range scarceFabrics {
@@ -203,8 +202,8 @@ func reportReactions(r *experiment.Recorder, outcomes []fabricOutcome, ecmp outc
 		Title:   scarceFabrics[1].title + ", 80 %: sextant over its reaction time",
 		Columns: []string{"Reaction", "Mean, ms", "Beside ECMP, %", "Reroutes per flow"}}
 	for i, o := range outcomes {
-		t.Rows = append(t.Rows, []string{reactions[i].String(), fmt.Sprintf("%.3f", o.MeanMs),
-			o.besideECMP(ecmp), fmt.Sprintf("%.3f", o.reroutes())})
+		t.Add(reactions[i].String(), fmt.Sprintf("%.3f", o.MeanMs), o.besideECMP(ecmp),
+			fmt.Sprintf("%.3f", o.reroutes()))
 	}
 	r.Table(t)
 }

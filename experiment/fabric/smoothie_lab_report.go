@@ -36,10 +36,8 @@ func tableOfLab(cells []cell) experiment.Table {
 		"Smoothed RTT, ms", "Reports", "Reroutes of connections at rest",
 		"Reroutes of acknowledgements"}}
 	for _, c := range cells {
-		t.Rows = append(t.Rows, []string{c.Scheme, fmt.Sprintf("%.0f", 100*c.Load),
-			fmt.Sprint(c.OneIn), fmt.Sprintf("%g", c.RTTs), fmt.Sprint(c.Connections),
-			fmt.Sprintf("%.0f", c.RTTMs), fmt.Sprint(c.Reports), fmt.Sprint(c.Idle),
-			fmt.Sprint(c.Back)})
+		t.Add(c.Scheme, fmt.Sprintf("%.0f", 100*c.Load), c.OneIn, fmt.Sprintf("%g", c.RTTs),
+			c.Connections, fmt.Sprintf("%.0f", c.RTTMs), c.Reports, c.Idle, c.Back)
 	}
 	return t
 }

@@ -114,13 +114,9 @@ func reportTelemetry(r *experiment.Recorder, all []trial, streams []stream) {
 	for i, trial := range all {
 		s := streams[i]
 		delays := statisticsOf(s.Ms)
-		t.Rows = append(t.Rows, []string{
-			trial.what, string(trial.setting.Mode), strconv.Itoa(s.Sent), strconv.Itoa(s.Lost),
-			fmt.Sprintf("%.2f", 100*float64(s.Lost)/float64(s.Sent)), strconv.Itoa(s.LongestGap),
-			strconv.Itoa(s.Duplicates),
-			strconv.Itoa(s.Reordered), milliseconds(delays.median), milliseconds(delays.p99),
-			strconv.FormatUint(s.Faults, 10),
-		})
+		t.Add(trial.what, trial.setting.Mode, s.Sent, s.Lost,
+			fmt.Sprintf("%.2f", 100*float64(s.Lost)/float64(s.Sent)), s.LongestGap, s.Duplicates,
+			s.Reordered, milliseconds(delays.median), milliseconds(delays.p99), s.Faults)
 		if trial.cut && trial.setting.Mode == eliminated {
 			says := "no packet lost, none twice"
 			switch {

@@ -181,11 +181,8 @@ func (a *arena) memories() experiment.Table {
 		}
 		for _, n := range a.nodes() {
 			m := r.memories[n.Name]
-			t.Rows = append(t.Rows, []string{
-				fmt.Sprint(r.flows), n.Name, mib(m.Agent), fmt.Sprint(m.Files), mib(m.Maps),
-				fmt.Sprint(m.Objects), fmt.Sprint(m.Pins),
-				fmt.Sprintf("%d of %d", m.Entries["fragments"], m.Capacity["fragments"]),
-			})
+			t.Add(r.flows, n.Name, mib(m.Agent), m.Files, mib(m.Maps), m.Objects, m.Pins,
+				fmt.Sprintf("%d of %d", m.Entries["fragments"], m.Capacity["fragments"]))
 		}
 	}
 	return t

@@ -222,11 +222,9 @@ func (f *findings) apacheTable() experiment.Table {
 	for _, load := range f.apacheLoads {
 		for _, own := range f.apachePolicies {
 			p, resets := apachePoint(own, load, f.apache)
-			t.Rows = append(t.Rows, []string{fmt.Sprintf("%g", load), p.Policy,
-				fmt.Sprint(p.Requests), fmt.Sprint(p.Failed),
-				fmt.Sprint(resets), ms(p.MeanMs), ms(p.HalfWidth), ms(p.quantile(0.25)),
-				ms(p.quantile(0.5)), ms(p.quantile(0.75)),
-				ms(p.quantile(0.9)), ms(p.quantile(0.99))})
+			t.Add(fmt.Sprintf("%g", load), p.Policy, p.Requests, p.Failed, resets, ms(p.MeanMs),
+				ms(p.HalfWidth), ms(p.quantile(0.25)), ms(p.quantile(0.5)), ms(p.quantile(0.75)),
+				ms(p.quantile(0.9)), ms(p.quantile(0.99)))
 		}
 	}
 	return t

@@ -66,7 +66,7 @@ func meansTable(name, title string, points []point, label func(point) string) ex
 			t.Columns = append(t.Columns, p.Policy)
 		}
 		if n := len(t.Rows); n == 0 || t.Rows[n-1][0] != label(p) {
-			t.Rows = append(t.Rows, []string{label(p)})
+			t.Add(label(p))
 		}
 		text := ms(p.MeanMs)
 		if p.Failed > 0 {
@@ -86,7 +86,7 @@ func distanceTable(points []point) experiment.Table {
 	}
 	for _, p := range points {
 		if p.Policy == rr.name {
-			t.Rows = append(t.Rows, []string{fmt.Sprintf("%.2f", p.Load)})
+			t.Add(fmt.Sprintf("%.2f", p.Load))
 		}
 	}
 	for _, p := range all[:len(all)-1] {
@@ -111,10 +111,8 @@ func (f *findings) dayTable() experiment.Table {
 		days []dayResult
 	}{{"lab", f.day}, {"simulator", f.simulated}} {
 		for _, d := range where.days {
-			t.Rows = append(t.Rows, []string{where.name, d.Policy, fmt.Sprint(d.Pages),
-				fmt.Sprint(d.Failed), ms(d.MeanMs),
-				ms(d.quantile(0.25)), ms(d.quantile(0.5)), ms(d.quantile(0.75)),
-				ms(d.quantile(0.9)), ms(d.StaticMs)})
+			t.Add(where.name, d.Policy, d.Pages, d.Failed, ms(d.MeanMs), ms(d.quantile(0.25)),
+				ms(d.quantile(0.5)), ms(d.quantile(0.75)), ms(d.quantile(0.9)), ms(d.StaticMs))
 		}
 	}
 	return t

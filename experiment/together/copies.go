@@ -206,10 +206,9 @@ func reportCopies(r *experiment.Recorder, found []took) {
 		Columns: []string{"setting", "requests", "failed", "mean ms", "median ms", "99 % ms",
 			"slowest ms", "octets a request"}}
 	for i, f := range found {
-		t.Rows = append(t.Rows, []string{settings[i].name, fmt.Sprint(f.Requests),
-			fmt.Sprint(f.Failed), fmt.Sprintf("%.1f", f.MeanMs), fmt.Sprintf("%.1f", f.MedianMs),
-			fmt.Sprintf("%.1f", f.TailMs), fmt.Sprintf("%.0f", f.MostMs),
-			fmt.Sprint(f.Octets / uint64(max(f.Requests, 1)))})
+		t.Add(settings[i].name, f.Requests, f.Failed, fmt.Sprintf("%.1f", f.MeanMs),
+			fmt.Sprintf("%.1f", f.MedianMs), fmt.Sprintf("%.1f", f.TailMs),
+			fmt.Sprintf("%.0f", f.MostMs), f.Octets/uint64(max(f.Requests, 1)))
 	}
 	r.Table(t)
 	free, lossy, copied := found[0], found[2], found[4]

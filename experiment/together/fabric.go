@@ -148,9 +148,8 @@ func reportFabric(r *experiment.Recorder, all []found) error {
 		Columns: []string{"load", "scheme", "mean ms", "± ms", "p99 ms", "requests", "refused"}}
 	means, tails := make([]chart.Series, len(schemes)), make([]chart.Series, len(schemes))
 	for i, f := range all {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(f.Load), f.Scheme,
-			fmt.Sprintf("%.1f", f.MeanMs), fmt.Sprintf("%.1f", f.HalfWidth),
-			fmt.Sprintf("%.1f", f.P99Ms), fmt.Sprint(f.Requests), fmt.Sprint(f.Fails)})
+		t.Add(f.Load, f.Scheme, fmt.Sprintf("%.1f", f.MeanMs), fmt.Sprintf("%.1f", f.HalfWidth),
+			fmt.Sprintf("%.1f", f.P99Ms), f.Requests, f.Fails)
 		k := i % len(schemes)
 		means[k].Name, tails[k].Name = f.Scheme, f.Scheme
 		means[k].Marks, tails[k].Marks = true, true

@@ -263,9 +263,8 @@ func reportFabricInLab(r *experiment.Recorder, all []found) {
 	t := experiment.Table{Name: "times", Title: "Response times over the load by requests",
 		Columns: []string{"load", "scheme", "mean ms", "p99 ms", "requests", "failed"}}
 	for _, f := range all {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(f.Load), f.Scheme,
-			fmt.Sprintf("%.1f", f.MeanMs), fmt.Sprintf("%.1f", f.P99Ms), fmt.Sprint(f.Requests),
-			fmt.Sprint(f.Fails)})
+		t.Add(f.Load, f.Scheme, fmt.Sprintf("%.1f", f.MeanMs), fmt.Sprintf("%.1f", f.P99Ms),
+			f.Requests, f.Fails)
 	}
 	r.Table(t)
 	for i := 0; i+len(labSchemes) <= len(all); i += len(labSchemes) {

@@ -283,9 +283,8 @@ func reportSites(r *experiment.Recorder, steps []step) {
 	broken, opened := 0, 0
 	for _, s := range steps {
 		broken, opened = broken+s.Broken, opened+s.Opened
-		t.Rows = append(t.Rows, []string{s.What, fmt.Sprint(s.Opened), fmt.Sprint(s.Site1),
-			fmt.Sprint(s.Site2), fmt.Sprint(s.Connections), fmt.Sprint(s.Broken),
-			fmt.Sprintf("%.0f", s.SlowestMs)})
+		t.Add(s.What, s.Opened, s.Site1, s.Site2, s.Connections, s.Broken,
+			fmt.Sprintf("%.0f", s.SlowestMs))
 	}
 	r.Table(t)
 	r.Compare(experiment.Comparison{What: "broken connections", Source: "-",

@@ -39,12 +39,9 @@ func bgpPeersView(peers []api.BGPPeer) view {
 		columns: []string{"NEIGHBOR", "ASN", "STATE", "WORD", "BFD", "RECEIVED", "ADVERTISED"},
 		wide:    []string{"SINCE", "REASON"},
 	}
-	return listView(peers, t, func(p api.BGPPeer) (string, []string) {
-		return p.Address.String(), []string{
-			p.Address.String(), count(p.ASN), p.State, p.Session, orDash(p.BFD),
-			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), known(p.Since, timeText),
-			orDash(p.Reason),
-		}
+	return listView(peers, t, func(p api.BGPPeer) (string, []any) {
+		return p.Address.String(), []any{p.Address, p.ASN, p.State, p.Session, orDash(p.BFD),
+			p.ReceivedRoutes, p.AdvertisedRoutes, known(p.Since, timeText), orDash(p.Reason)}
 	})
 }
 
@@ -63,7 +60,7 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 			"IGNORED"},
 		wide: []string{"BEHAVIOR", "DISTINGUISHER"},
 	}
-	return listView(routes, t, func(r api.BGPRoute) (string, []string) {
+	return listView(routes, t, func(r api.BGPRoute) (string, []any) {
 		weight, state := count(r.Weight), config.Up
 		if r.SID == nil {
 			weight = "-"
@@ -71,12 +68,9 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 		if r.Draining {
 			state = config.Draining
 		}
-		return r.VIP.String(), []string{
-			string(r.Direction), r.VIP.String(), portsText(r.Services),
-			known(r.SID, netip.Addr.String), weight, string(state),
-			known(r.Peer, netip.Addr.String),
-			orDash(string(r.Ignored)), orDash(r.Behavior), orDash(r.Distinguisher),
-		}
+		return r.VIP.String(), []any{r.Direction, r.VIP, portsText(r.Services),
+			known(r.SID, netip.Addr.String), weight, state, known(r.Peer, netip.Addr.String),
+			orDash(string(r.Ignored)), orDash(r.Behavior), orDash(r.Distinguisher)}
 	})
 }
 

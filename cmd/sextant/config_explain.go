@@ -146,8 +146,7 @@ func explainView(key string, s *config.Schema, required bool) view {
 		below := explainOne(strings.TrimPrefix(key+"."+name, "."), object.Properties[name],
 			slices.Contains(object.Required, name))
 		answer.Keys = append(answer.Keys, below)
-		t.rows = append(t.rows, []string{name, below.Type, defaultText(below), below.values(),
-			orDash(below.Description)})
+		t.add(name, below.Type, defaultText(below), below.values(), orDash(below.Description))
 		v.names = append(v.names, below.Key)
 	}
 	var text strings.Builder

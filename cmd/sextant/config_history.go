@@ -39,7 +39,7 @@ as long as they take less than 64 MiB.`,
 func historyView(list []api.Applied) view {
 	t := table{columns: []string{"NUMBER", "TIME", "ACTION", "BY", "CHANGES", "STATE"},
 		wide: []string{"FIRST-CHANGE"}}
-	return listView(list, t, func(one api.Applied) (string, []string) {
+	return listView(list, t, func(one api.Applied) (string, []any) {
 		state, first := "", "-"
 		if one.Current {
 			state = "runs"
@@ -51,8 +51,8 @@ func historyView(list []api.Applied) view {
 			first = one.Changes[0]
 		}
 		number := strconv.Itoa(one.Number)
-		return number, []string{number, one.Time.UTC().Format(time.RFC3339), one.Action,
-			one.By, strconv.Itoa(one.ChangeCount), orDash(state), first}
+		return number, []any{number, one.Time.UTC().Format(time.RFC3339), one.Action, one.By,
+			one.ChangeCount, orDash(state), first}
 	})
 }
 

@@ -226,8 +226,8 @@ func (a *app) contextList() *cobra.Command {
 				items = append(items, contextItem{c.Name, c.Daemon, c.Address, c.Current})
 			}
 			t := table{columns: []string{"NAME", "DAEMON", "ADDRESS", "CURRENT"}}
-			return a.show(listView(items, t, func(c contextItem) (string, []string) {
-				return c.Name, []string{c.Name, c.Daemon, c.Address, textIf(c.Current, "yes")}
+			return a.show(listView(items, t, func(c contextItem) (string, []any) {
+				return c.Name, []any{c.Name, c.Daemon, c.Address, textIf(c.Current, "yes")}
 			}))
 		},
 	}

@@ -138,8 +138,8 @@ func controllerStatusView(s controller.Status) view {
 	}
 	prose.WriteString("\n")
 	t := table{columns: []string{"VERDICT", "DECISIONS"}}
-	v := listView(s.Verdicts, t, func(c controller.Verdict) (string, []string) {
-		return c.Verdict, []string{c.Verdict, count(c.Count)}
+	v := listView(s.Verdicts, t, func(c controller.Verdict) (string, []any) {
+		return c.Verdict, []any{c.Verdict, c.Count}
 	})
 	v.value, v.prose = s, prose.String()
 	if len(s.HeadEnds) > 0 {
@@ -171,9 +171,8 @@ func headEndsTable(s controller.Status) table {
 		case h.Epoch == 0:
 			state = "connected"
 		}
-		t.rows = append(t.rows, []string{h.Router, state, count(h.Applied), count(h.Refused),
-			count(h.Adopted), orDash(h.Address), h.Version, count(h.Epoch), count(h.Capacity),
-			h.Since.Format(time.TimeOnly)})
+		t.add(h.Router, state, h.Applied, h.Refused, h.Adopted, orDash(h.Address), h.Version,
+			h.Epoch, h.Capacity, h.Since.Format(time.TimeOnly))
 	}
 	return t
 }
@@ -260,8 +259,8 @@ func parseQueues(texts []string) ([]controller.QueueState, error) {
 func decisionView(d controller.Decision) view {
 	t := table{columns: []string{"PATH", "WEIGHT", "NOISE", "ROUTERS"}}
 	row := func(what string, c controller.Candidate) {
-		t.rows = append(t.rows, []string{what, weightText(c.Weight),
-			strconv.FormatFloat(c.Noise, 'f', 4, 64), strings.Join(c.Path, " ")})
+		t.add(what, weightText(c.Weight), strconv.FormatFloat(c.Noise, 'f', 4, 64),
+			strings.Join(c.Path, " "))
 	}
 	if d.Current != nil {
 		row("current", *d.Current)

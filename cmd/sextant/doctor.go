@@ -202,7 +202,7 @@ func findingsView(findings []doctor.Finding) view {
 	}
 	for _, f := range findings {
 		v.names = append(v.names, f.Code)
-		t.rows = append(t.rows, []string{string(f.Severity), f.Code, f.On})
+		t.add(f.Severity, f.Code, f.On)
 		v.prose += fmt.Sprintf("%s: %s: %s\n  why:  %s\n  fix:  %s\n", f.Severity, f.On, f.What,
 			f.Cause, f.Mend)
 	}

@@ -85,10 +85,9 @@ func experimentsView() view {
 		items.Items = append(items.Items, experimentItem{e.Name, e.Title, string(e.Paper),
 			e.Source, e.Shows, slices.Concat([]string{}, e.Needs), e.Lasts})
 		lines := folded(e.Title, titleColumns)
-		t.rows = append(t.rows, []string{e.Name, e.Lasts, orDash(strings.Join(e.Needs, ", ")),
-			lines[0], e.Source})
+		t.add(e.Name, e.Lasts, orDash(strings.Join(e.Needs, ", ")), lines[0], e.Source)
 		for _, line := range lines[1:] {
-			t.rows = append(t.rows, []string{"", "", "", line, ""})
+			t.add("", "", "", line, "")
 		}
 		v.names = append(v.names, e.Name)
 	}

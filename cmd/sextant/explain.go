@@ -407,8 +407,7 @@ func chainTable(t api.Trace) table {
 		left := known(p.LeftSeconds, func(seconds float64) string {
 			return time.Duration(seconds*float64(time.Second)).Round(time.Second).String() + " ago"
 		})
-		rows.rows = append(rows.rows, []string{count(i + 1), p.Backend, p.SID.String(), p.Role,
-			string(p.State), left})
+		rows.add(i+1, p.Backend, p.SID, p.Role, p.State, left)
 		if ordered {
 			rows.rows[i] = append(rows.rows[i], orDash(p.Site), orDash(orderText(p.Order)))
 		}

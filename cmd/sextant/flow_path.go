@@ -26,10 +26,10 @@ visit, and for how long the flow keeps them without a renewal.`,
 
 func flowPathsView(paths []api.FlowPath) view {
 	t := table{columns: []string{"SOURCE", "DESTINATION", "PROTOCOL", "LEFT", "SEGMENTS"}}
-	return listView(paths, t, func(p api.FlowPath) (string, []string) {
+	return listView(paths, t, func(p api.FlowPath) (string, []any) {
 		left := time.Duration(p.Seconds * float64(time.Second)).Round(time.Second)
-		return flowEnds(p.Flow), []string{p.Flow.Source.String(), p.Flow.Destination.String(),
-			string(p.Flow.Protocol), left.String(), lists.Join(p.Segments, " ")}
+		return flowEnds(p.Flow), []any{p.Flow.Source, p.Flow.Destination, p.Flow.Protocol, left,
+			lists.Join(p.Segments, " ")}
 	})
 }
 

@@ -216,11 +216,9 @@ func labsView(labs []lab.Summary) view {
 			l.File})
 	}
 	t := table{columns: []string{"NAME", "STATUS", "NODES", "PROCESSES", "CREATED", "FILE"}}
-	return listView(items, t, func(l labItem) (string, []string) {
-		return l.Name, []string{
-			l.Name, string(l.Status), count(l.Nodes), count(l.Processes),
-			l.Created.Format(time.RFC3339), orDash(l.File),
-		}
+	return listView(items, t, func(l labItem) (string, []any) {
+		return l.Name, []any{l.Name, l.Status, l.Nodes, l.Processes, l.Created.Format(time.RFC3339),
+			orDash(l.File)}
 	})
 }
 

@@ -47,8 +47,8 @@ func examplesView() view {
 		return exampleItem{name, examples.Summary(text)}
 	})
 	t := table{columns: []string{"NAME", "LAB"}}
-	return listView(items, t, func(e exampleItem) (string, []string) {
-		return e.Name, []string{e.Name, e.Summary}
+	return listView(items, t, func(e exampleItem) (string, []any) {
+		return e.Name, []any{e.Name, e.Summary}
 	})
 }
 

@@ -46,19 +46,13 @@ func linksView(states []lab.LinkState) view {
 	v := view{}
 	for _, s := range states {
 		if len(s.Directions) == 0 {
-			t.rows = append(t.rows, []string{s.Ends[0], s.Ends[1], "-", "-", "-", "-", "-", "-",
-				"-", "-", "-", "-", "-"})
+			t.add(s.Ends[0], s.Ends[1], "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-")
 			v.names = append(v.names, s.Ends[0]+"--"+s.Ends[1])
 		}
 		for _, d := range s.Directions {
 			c := d.Counters
-			t.rows = append(t.rows, []string{
-				d.From, d.To, string(s.Wire), d.Profile.String(), count(int(c.Packets)),
-				count(int(c.Lost)), count(int(c.Dropped)),
-				lateness(d), count(int(c.Duplicated)), count(int(c.Reordered)), count(int(c.Cut)),
-				count(d.UnderWay),
-				count(int(d.Overruns + d.TooLong + d.Unsent)),
-			})
+			t.add(d.From, d.To, s.Wire, d.Profile, c.Packets, c.Lost, c.Dropped, lateness(d),
+				c.Duplicated, c.Reordered, c.Cut, d.UnderWay, d.Overruns+d.TooLong+d.Unsent)
 			v.names = append(v.names, d.From)
 		}
 	}

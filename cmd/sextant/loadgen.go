@@ -320,11 +320,8 @@ func timingTable(timings ...timing) table {
 		wide: []string{"MIN", "P99.9"}}
 	ms := func(v float64) string { return fmt.Sprintf("%.2f ms", v) }
 	for _, d := range timings {
-		t.rows = append(t.rows, []string{
-			d.what, count(d.times.Count), ms(d.times.MeanMs), ms(d.times.P50Ms), ms(d.times.P90Ms),
-			ms(d.times.P99Ms),
-			ms(d.times.MaxMs), ms(d.times.MinMs), ms(d.times.P999Ms),
-		})
+		t.add(d.what, d.times.Count, ms(d.times.MeanMs), ms(d.times.P50Ms), ms(d.times.P90Ms),
+			ms(d.times.P99Ms), ms(d.times.MaxMs), ms(d.times.MinMs), ms(d.times.P999Ms))
 	}
 	return t
 }
@@ -332,8 +329,7 @@ func timingTable(timings ...timing) table {
 func serverTable(servers []loadgen.Server, done uint64) table {
 	t := table{columns: []string{"SERVER", "ANSWERS", "SHARE", "MEAN"}}
 	for _, s := range servers {
-		t.rows = append(t.rows, []string{orDash(s.Name), count(s.Count), share(s.Count, done),
-			fmt.Sprintf("%.2f ms", s.MeanMs)})
+		t.add(orDash(s.Name), s.Count, share(s.Count, done), fmt.Sprintf("%.2f ms", s.MeanMs))
 	}
 	return t
 }

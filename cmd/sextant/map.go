@@ -25,13 +25,12 @@ func (a *app) mapList() *cobra.Command {
 
 func mapsView(maps []api.Map) view {
 	t := table{columns: []string{"NAME", "ROLE", "TYPE", "ENTRIES", "CAPACITY", "USED"}}
-	return listView(maps, t, func(m api.Map) (string, []string) {
+	return listView(maps, t, func(m api.Map) (string, []any) {
 		entries, used := "-", "-"
 		if m.Entries != nil {
 			entries, used = count(*m.Entries), share(*m.Entries, m.Capacity)
 		}
-		return m.Name, []string{m.Name, string(m.Role), m.Type, entries, count(m.Capacity),
-			used}
+		return m.Name, []any{m.Name, m.Role, m.Type, entries, m.Capacity, used}
 	})
 }
 
@@ -66,9 +65,9 @@ func (a *app) completeMaps() cobra.CompletionFunc {
 
 func dumpView(entries []api.MapEntry) view {
 	t := table{columns: []string{"KEY", "VALUE", "CPU"}}
-	return listView(entries, t, func(e api.MapEntry) (string, []string) {
+	return listView(entries, t, func(e api.MapEntry) (string, []any) {
 		key := jsonText(e.Key)
-		return key, []string{key, jsonText(e.Value), known(e.CPU, count[int])}
+		return key, []any{key, jsonText(e.Value), known(e.CPU, count[int])}
 	})
 }
 

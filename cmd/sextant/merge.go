@@ -44,21 +44,14 @@ func mergeView(flows []api.MergedFlow) view {
 	for _, f := range flows {
 		name := f.SID.String()
 		ids := config.FormatFlows(f.Flows)
-		all.rows = append(all.rows, []string{
-			name, ids, count(f.PassedPackets), count(f.DuplicatePackets), count(f.MissingPackets),
-			count(f.RoguePackets),
-			count(f.OldEpochPackets),
-			string(f.Form), orDash(unlessZero(int(f.Mark))), count(f.HistoryPackets),
-			count(f.OutOfOrderPackets), count(f.Resets),
-		})
+		all.add(name, ids, f.PassedPackets, f.DuplicatePackets, f.MissingPackets, f.RoguePackets,
+			f.OldEpochPackets, f.Form, orDash(unlessZero(int(f.Mark))), f.HistoryPackets,
+			f.OutOfOrderPackets, f.Resets)
 		for _, p := range f.Paths {
-			paths.rows = append(paths.rows, []string{
-				name, count(p.Flow), count(p.Packets), count(p.FirstPackets), count(p.LostPackets),
-				measured(p.RecentLoss, 100, "%.1f%%"),
-				oneWay(p.DelaySeconds),
-				oneWay(p.RecentDelaySeconds), latestText(p.SilentSeconds), pathState(p),
-				count(p.Bytes), oneWay(p.DelayLeastSeconds), oneWay(p.DelayMostSeconds),
-			})
+			paths.add(name, p.Flow, p.Packets, p.FirstPackets, p.LostPackets,
+				measured(p.RecentLoss, 100, "%.1f%%"), oneWay(p.DelaySeconds),
+				oneWay(p.RecentDelaySeconds), latestText(p.SilentSeconds), pathState(p), p.Bytes,
+				oneWay(p.DelayLeastSeconds), oneWay(p.DelayMostSeconds))
 		}
 		v.names = append(v.names, name+" "+ids)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/packet/lists"
 )
 
 // The formats of the output.
@@ -46,6 +47,11 @@ type table struct {
 	rows    [][]string
 }
 
+// add adds a row.
+func (t *table) add(cells ...any) {
+	t.rows = append(t.rows, lists.Map(cells, func(c any) string { return fmt.Sprint(c) }))
+}
+
 // show prints an answer in the format that the user wants.
 func (a *app) show(v view) error {
 	switch a.output {
@@ -72,11 +78,12 @@ func (a *app) showUnless(v view, err error) error {
 }
 
 // listView is a list with a row and a name for each item.
-func listView[T any](items []T, t table, row func(T) (name string, cells []string)) view {
+func listView[T any](items []T, t table, row func(T) (name string, cells []any)) view {
 	v := view{value: api.List[T]{Items: items}}
 	for _, item := range items {
 		name, cells := row(item)
-		v.names, t.rows = append(v.names, name), append(t.rows, cells)
+		v.names = append(v.names, name)
+		t.add(cells...)
 	}
 	v.tables = tables{t}
 	return v

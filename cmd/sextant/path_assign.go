@@ -140,11 +140,8 @@ func (a *app) assignPaths(tree *edgecoloring.FatTree, ends, next []edgecoloring.
 		path := tree.Path(f)
 		item := assignedItem{ends[i].Src, ends[i].Dst, path.Aggregation, path.Core}
 		result.Items = append(result.Items, item)
-		t.rows = append(t.rows, []string{
-			count(item.Source), count(item.Destination),
-			textIf(path.Aggregation >= 0, count(path.Aggregation)),
-			textIf(path.Core >= 0, count(path.Core)),
-		})
+		t.add(item.Source, item.Destination, textIf(path.Aggregation >= 0, count(path.Aggregation)),
+			textIf(path.Core >= 0, count(path.Core)))
 		names = append(names, fmt.Sprintf("%d %d %d %d", item.Source, item.Destination,
 			path.Aggregation, path.Core))
 	}

@@ -208,11 +208,8 @@ func (n *network) disjointView(answer segment.Answer, result *disjointResult) (v
 			role = "spare"
 		}
 		result.Items = append(result.Items, n.item(p, verdicts[i], role))
-		t.rows = append(t.rows, []string{
-			count(i + 1), role, n.delay(p.Latency), count(len(p.Edges)),
-			effect(answer.Query.Model, verdicts[i]), n.list(p.SIDs),
-			n.way(p.Edges),
-		})
+		t.add(i+1, role, n.delay(p.Latency), len(p.Edges),
+			effect(answer.Query.Model, verdicts[i]), n.list(p.SIDs), n.way(p.Edges))
 		v.names = append(v.names, n.list(p.SIDs))
 	}
 	v.value, v.tables = *result, tables{t}

@@ -126,15 +126,13 @@ func diversityView(r diversityResult) view {
 		columns: []string{"PATHS", "PAIRS", "AT LEAST"}}
 	v := view{value: r}
 	for _, item := range r.Items {
-		paths.rows = append(paths.rows, []string{many(item.Paths), count(item.Pairs),
-			fmt.Sprintf("%.1f%%", 100*item.Share)})
+		paths.add(many(item.Paths), item.Pairs, fmt.Sprintf("%.1f%%", 100*item.Share))
 		v.names = append(v.names, many(item.Paths))
 	}
 	hops := table{title: "Next hops of a router for a destination:",
 		columns: []string{"NEXT HOPS", "AT LEAST"}}
 	for _, item := range r.NextHops {
-		hops.rows = append(hops.rows, []string{count(item.NextHops),
-			fmt.Sprintf("%.1f%%", 100*item.Share)})
+		hops.add(item.NextHops, fmt.Sprintf("%.1f%%", 100*item.Share))
 	}
 	v.tables = tables{paths, hops}
 	return v

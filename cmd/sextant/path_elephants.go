@@ -226,21 +226,20 @@ func fieldOf(s controller.Steered) string {
 
 func steeredView(list []controller.Steered) view {
 	t := table{columns: []string{"SOURCE", "DESTINATION", "FLOW-LABEL", "PATH"}}
-	return listView(list, t, func(s controller.Steered) (string, []string) {
+	return listView(list, t, func(s controller.Steered) (string, []any) {
 		label := ""
 		if s.FlowLabel != nil {
 			label = fieldOf(s)
 		}
-		return fieldOf(s), []string{s.Flow.Source.String(), s.Flow.Destination.String(),
-			orDash(label), strings.Join(s.Path, " ")}
+		return fieldOf(s), []any{s.Flow.Source, s.Flow.Destination, orDash(label),
+			strings.Join(s.Path, " ")}
 	})
 }
 
 func recoveredView(s controller.Steered) view {
 	t := table{columns: []string{"ROUTER", "HOP-LIMIT", "NEXT-HOP", "OF", "CHOICE"}}
 	for _, c := range s.Choices {
-		t.rows = append(t.rows, []string{c.Router, count(c.HopLimit),
-			textIf(c.Index >= 0, strconv.Itoa(c.Index)), count(c.NextHops), c.How})
+		t.add(c.Router, c.HopLimit, textIf(c.Index >= 0, strconv.Itoa(c.Index)), c.NextHops, c.How)
 	}
 	prose := "path: " + strings.Join(s.Path, " ") + "\n"
 	if s.Problem != "" {
@@ -252,14 +251,13 @@ func recoveredView(s controller.Steered) view {
 func elephantsView(list []controller.Elephant) view {
 	t := table{columns: []string{"NAME", "SOURCE", "DESTINATION", "FLOW-LABEL", "MOVED", "PATH"},
 		wide: []string{"PROTOCOL", "BY", "LOAD", "LEFT", "PROBLEM"}}
-	return listView(list, t, func(e controller.Elephant) (string, []string) {
+	return listView(list, t, func(e controller.Elephant) (string, []any) {
 		label := ""
 		if e.FlowLabel != nil {
 			label = fieldOf(e.Steered)
 		}
 		left := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
-		return e.Name, []string{e.Name, e.Flow.Source.String(),
-			e.Flow.Destination.String(), orDash(label), yes(e.Moved), strings.Join(e.Path, " "),
-			string(e.Flow.Protocol), e.By, count(e.Load), left.String(), orDash(e.Problem)}
+		return e.Name, []any{e.Name, e.Flow.Source, e.Flow.Destination, orDash(label), yes(e.Moved),
+			strings.Join(e.Path, " "), e.Flow.Protocol, e.By, e.Load, left, orDash(e.Problem)}
 	})
 }

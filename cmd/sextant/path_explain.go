@@ -72,12 +72,8 @@ func (n *network) explain(q segment.Query) (view, error) {
 			return view{}, err
 		}
 		result.Items = append(result.Items, item)
-		t.rows = append(t.rows, []string{
-			item.Model, count(item.Proof.Paths), count(item.Proof.Bound), item.Proof.By,
-			fmt.Sprintf("%d of %d", item.Forced,
-				item.Proof.Paths),
-			count(item.Overlaps), item.Limit,
-		})
+		t.add(item.Model, item.Proof.Paths, item.Proof.Bound, item.Proof.By,
+			fmt.Sprintf("%d of %d", item.Forced, item.Proof.Paths), item.Overlaps, item.Limit)
 		fmt.Fprintf(&prose, "%s: %s\n", model, item.Why)
 		v.names = append(v.names, string(model))
 	}

@@ -68,9 +68,8 @@ func (a *app) showFailures(f pathFlags, links, nodes []string, args []string) er
 			cmp.Compare(b.Affected, a.Affected))
 	})
 	t := table{columns: []string{"FAILED", "AFFECTED", "SPARE", "FOUND", "LOST"}}
-	v := listView(failures, t, func(f failure) (string, []string) {
-		return f.Failed, []string{f.Failed, count(f.Affected), count(f.Spare), count(f.Found),
-			count(f.Lost)}
+	v := listView(failures, t, func(f failure) (string, []any) {
+		return f.Failed, []any{f.Failed, f.Affected, f.Spare, f.Found, f.Lost}
 	})
 	v.prose = fmt.Sprintf("%s from %s\n", policies(len(p.answers)), args[1])
 	v.value = struct {

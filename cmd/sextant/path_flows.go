@@ -52,10 +52,9 @@ func flowEnds(f api.Flow) string {
 func flowsView(flows []controller.Flow) view {
 	t := table{columns: []string{"SOURCE", "DESTINATION", "PROTOCOL", "MOVES", "PATH"},
 		wide: []string{"FROM", "TO", "CLASS", "PINNED", "SEEN", "STATE", "SEGMENTS"}}
-	return listView(flows, t, func(f controller.Flow) (string, []string) {
-		return flowEnds(f.Flow), []string{f.Flow.Source.String(), f.Flow.Destination.String(),
-			string(f.Flow.Protocol), count(f.Moves), orDash(strings.Join(f.Path, " ")), f.From,
-			f.To, strconv.Itoa(f.Class), strconv.FormatBool(f.Pinned),
+	return listView(flows, t, func(f controller.Flow) (string, []any) {
+		return flowEnds(f.Flow), []any{f.Flow.Source, f.Flow.Destination, f.Flow.Protocol, f.Moves,
+			orDash(strings.Join(f.Path, " ")), f.From, f.To, f.Class, strconv.FormatBool(f.Pinned),
 			f.SeenAt.Format(time.TimeOnly), orDash(f.State),
 			orDash(strings.Trim(fmt.Sprint(f.Segments), "[]"))}
 	})
@@ -76,10 +75,10 @@ deviation of what was seen; and how long ago the last report was.`,
 func linkWeightsView(links []controller.Link) view {
 	t := table{columns: []string{"FROM", "TO", "WEIGHT", "NOISE", "QUEUE", "AGE"},
 		wide: []string{"NUMBER", "QUEUE SIZE"}}
-	return listView(links, t, func(l controller.Link) (string, []string) {
-		return l.From + ">" + l.To, []string{l.From, l.To, weightText(l.Weight),
+	return listView(links, t, func(l controller.Link) (string, []any) {
+		return l.From + ">" + l.To, []any{l.From, l.To, weightText(l.Weight),
 			strconv.FormatFloat(l.Noise, 'f', 4, 64), fmt.Sprintf("%.1f %%", 100*l.Occupancy),
-			measured(l.AgeMs, 1, "%.0f ms"), count(l.Number), strconv.FormatInt(l.QueueSize, 10)}
+			measured(l.AgeMs, 1, "%.0f ms"), l.Number, strconv.FormatInt(l.QueueSize, 10)}
 	})
 }
 
@@ -105,13 +104,13 @@ why. Flows that were left alone since they were looked at a short time ago are c
 func decisionsView(decisions []controller.Decision) view {
 	t := table{columns: []string{"FLOW", "VERDICT", "CURRENT", "BEST", "PATH"},
 		wide: []string{"NUMBER", "AT", "CLASS", "REASON"}}
-	return listView(decisions, t, func(d controller.Decision) (string, []string) {
+	return listView(decisions, t, func(d controller.Decision) (string, []any) {
 		current := known(d.Current,
 			func(c controller.Candidate) string { return weightText(c.Weight) })
 		flow := flowEnds(d.Flow)
-		return flow + " " + d.Verdict, []string{flow, d.Verdict, current, bestWeight(d),
-			orDash(strings.Join(d.Path, " ")), count(d.Number),
-			d.At.Format(time.TimeOnly), strconv.Itoa(d.Class), d.Reason}
+		return flow + " " + d.Verdict, []any{flow, d.Verdict, current, bestWeight(d),
+			orDash(strings.Join(d.Path, " ")), d.Number, d.At.Format(time.TimeOnly), d.Class,
+			d.Reason}
 	})
 }
 

@@ -33,8 +33,7 @@ func groupsView(groups []controller.Group) view {
 			if p.Share != nil {
 				share = fmt.Sprintf("%.1f %%", 100**p.Share)
 			}
-			t.rows = append(t.rows, []string{g.From, g.To, share, strings.Join(p.Path, " "),
-				lists.Join(g.Prefixes, " ")})
+			t.add(g.From, g.To, share, strings.Join(p.Path, " "), lists.Join(g.Prefixes, " "))
 		}
 		v.names = append(v.names, g.From+">"+g.To)
 	}

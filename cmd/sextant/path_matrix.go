@@ -216,11 +216,8 @@ func matrixView(r matrixResult) view {
 	}
 	v := view{value: r}
 	for _, m := range r.Items {
-		t.rows = append(t.rows, []string{
-			m.Topology, m.Model, count(m.Pairs), count(m.Unreachable), fmt.Sprint(m.SumMinLatency),
-			count(m.TwoDisjoint), count(m.Paths),
-			count(m.Nodes), count(m.Edges), fmt.Sprintf("%.3f", m.Seconds),
-		})
+		t.add(m.Topology, m.Model, m.Pairs, m.Unreachable, m.SumMinLatency, m.TwoDisjoint, m.Paths,
+			m.Nodes, m.Edges, fmt.Sprintf("%.3f", m.Seconds))
 		if len(v.names) == 0 || v.names[len(v.names)-1] != m.Topology {
 			v.names = append(v.names, m.Topology)
 		}

@@ -62,8 +62,7 @@ func nextHopsView(list []api.NextHops) view {
 	for _, n := range list {
 		v.names = append(v.names, n.Prefix.String())
 		if len(n.Hops) == 0 {
-			t.rows = append(t.rows, []string{n.Prefix.String(), "-", "-", "-", "-", "hashed",
-				n.Left})
+			t.add(n.Prefix, "-", "-", "-", "-", "hashed", n.Left)
 		}
 		for i, hop := range n.Hops {
 			state := "up"
@@ -73,9 +72,8 @@ func nextHopsView(list []api.NextHops) view {
 			case hop.Down:
 				state = "down"
 			}
-			t.rows = append(t.rows, []string{n.Prefix.String(), count(i),
-				known(hop.Gateway, netip.Addr.String), hop.Interface, count(hop.Weight), state,
-				orDash(n.Left)})
+			t.add(n.Prefix, i, known(hop.Gateway, netip.Addr.String), hop.Interface, hop.Weight,
+				state, orDash(n.Left))
 		}
 	}
 	v.tables = tables{t}

@@ -162,9 +162,8 @@ func probeView(plan pathtrace.Plan, r pathtrace.Result) view {
 			one.Routers = append(one.Routers, name)
 		}
 		all.Paths = append(all.Paths, one)
-		t.rows = append(t.rows, []string{choicesText(path.Choices), strconv.Itoa(path.Sent),
-			strconv.Itoa(path.Answered), fmt.Sprintf("%.0f %%", 100*path.Loss()),
-			strings.Join(one.Routers, " ")})
+		t.add(choicesText(path.Choices), path.Sent, path.Answered,
+			fmt.Sprintf("%.0f %%", 100*path.Loss()), strings.Join(one.Routers, " "))
 	}
 	prose := ""
 	at := map[[2]string]int{}

@@ -192,7 +192,7 @@ func (a *app) encodePath(f selectorFlags, ends []string, path []cflb.Hop, first 
 		source := netip.AddrPortFrom(steered.Src, steered.SrcPort).String()
 		destination := netip.AddrPortFrom(steered.Dst, steered.DstPort).String()
 		result.Items = append(result.Items, item)
-		t.rows = append(t.rows, []string{source, destination, orDash(label)})
+		t.add(source, destination, orDash(label))
 		names = append(names, strings.TrimSpace(source+" "+destination+" "+label))
 	}
 	return a.show(view{value: result, tables: tables{t}, names: names})
@@ -271,8 +271,7 @@ func (a *app) decodePath(f selectorFlags, p cflb.Packet, router uint32, hops, ne
 		index, choice := codec.NextHop(p, router, group)
 		item := choiceItem{p.HopLimit, codec.Position(p.HopLimit), index, choice.String()}
 		result.Items = append(result.Items, item)
-		t.rows = append(t.rows, []string{count(int(p.HopLimit)), count(item.Position), count(index),
-			item.Choice})
+		t.add(p.HopLimit, item.Position, index, item.Choice)
 		names = append(names, fmt.Sprintf("%d:%d", p.HopLimit, index))
 		p.HopLimit--
 	}

@@ -93,11 +93,8 @@ func (a *app) showSPF(f pathFlags, n *network, from, only topology.Node) error {
 			}
 		}
 		result.Items = append(result.Items, item)
-		t.rows = append(t.rows, []string{
-			item.To, strconv.FormatUint(item.Distance, 10), many(item.Paths), yes(item.Forced),
-			n.delay(item.LeastDelay),
-			n.delay(item.WorstDelay),
-		})
+		t.add(item.To, strconv.FormatUint(item.Distance, 10), many(item.Paths), yes(item.Forced),
+			n.delay(item.LeastDelay), n.delay(item.WorstDelay))
 		v.names = append(v.names, item.To)
 	}
 	if only != topology.NoNode && len(result.Items) == 0 {

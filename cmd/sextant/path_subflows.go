@@ -28,8 +28,8 @@ func subflowsView(list []api.MPTCPConnection) view {
 	for _, c := range list {
 		v.names = append(v.names, c.Token)
 		row := func(source, path, backup string) {
-			t.rows = append(t.rows, []string{c.Token, c.Destination.String(), orDash(c.Rule),
-				c.State, source, path, backup, count(c.AckedBytes)})
+			t.add(c.Token, c.Destination, orDash(c.Rule), c.State, source, path, backup,
+				c.AckedBytes)
 		}
 		if len(c.Subflows) == 0 {
 			row(c.Source.String(), "-", "-")

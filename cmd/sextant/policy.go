@@ -37,18 +37,16 @@ func policiesView(policies []api.Policy) view {
 		columns: []string{"NAME", "ACTIVE-PATH", "ACTION", "LISTS", "PACKETS", "BYTES"},
 		wide:    []string{"NUMBERED", "MTU", "COLOR", "ENDPOINT", "MADE-BY", "INDEX"},
 	}
-	return listView(policies, t, func(p api.Policy) (string, []string) {
+	return listView(policies, t, func(p api.Policy) (string, []any) {
 		action, lists := "-", "-"
 		for _, path := range p.Paths {
 			if path.Active {
 				action, lists = string(path.Action), usedLists(path)
 			}
 		}
-		return p.Name, []string{
-			p.Name, orDash(p.ActivePath), action, lists, count(p.Packets), count(p.Bytes),
-			count(p.NumberedPackets), orDash(unlessZero(p.MTU)), orDash(unlessZero(int(p.Color))),
-			textIf(p.Endpoint.IsValid(), p.Endpoint.String()), madeBy(p), count(p.Index),
-		}
+		return p.Name, []any{p.Name, orDash(p.ActivePath), action, lists, p.Packets, p.Bytes,
+			p.NumberedPackets, orDash(unlessZero(p.MTU)), orDash(unlessZero(int(p.Color))),
+			textIf(p.Endpoint.IsValid(), p.Endpoint.String()), madeBy(p), p.Index}
 	})
 }
 
@@ -188,12 +186,9 @@ func listTable(path api.PolicyPath) table {
 		wide: []string{"WEIGHT", "REDUNDANCY", "REDUCED"},
 	}
 	for _, l := range path.Lists {
-		t.rows = append(t.rows, []string{
-			l.Name, string(l.State), fmt.Sprintf("%.0f%%", 100*l.Share), count(l.Packets),
-			count(l.Bytes), count(l.HeaderBytes),
-			orDash(unlessZero(int(l.Flow))), lists.Join(l.Segments, " "), count(l.Weight),
-			string(l.Redundancy), fmt.Sprint(l.Reduced),
-		})
+		t.add(l.Name, l.State, fmt.Sprintf("%.0f%%", 100*l.Share), l.Packets, l.Bytes,
+			l.HeaderBytes, orDash(unlessZero(int(l.Flow))), lists.Join(l.Segments, " "), l.Weight,
+			l.Redundancy, l.Reduced)
 	}
 	return t
 }

@@ -34,7 +34,7 @@ func protectionsView(protections []api.Protection) view {
 		columns: []string{"NAME", "FROM", "TO", "STATE", "COPIES", "SPARES", "RATE", "TRAFFIC"},
 		wide:    []string{"EGRESS", "FLOWS", "DISJOINT", "REASON"},
 	}
-	return listView(protections, t, func(p api.Protection) (string, []string) {
+	return listView(protections, t, func(p api.Protection) (string, []any) {
 		carry, spare := 0, 0
 		for _, path := range p.Paths {
 			switch path.Role {
@@ -44,13 +44,10 @@ func protectionsView(protections []api.Protection) view {
 				spare++
 			}
 		}
-		return p.Name, []string{
-			p.Name, p.From, p.To, string(p.State), fmt.Sprintf("%d/%d", carry, p.Copies),
+		return p.Name, []any{p.Name, p.From, p.To, p.State, fmt.Sprintf("%d/%d", carry, p.Copies),
 			fmt.Sprintf("%d/%d", spare, p.Spares),
-			textIf(p.RateKbps != 0, config.FormatRate(p.RateKbps)), p.Match, p.Egress.String(),
-			flowsText(p.Flows), p.Disjoint,
-			orDash(p.Reason),
-		}
+			textIf(p.RateKbps != 0, config.FormatRate(p.RateKbps)), p.Match, p.Egress,
+			flowsText(p.Flows), p.Disjoint, orDash(p.Reason)}
 	})
 }
 

@@ -74,15 +74,12 @@ func protectionView(p api.Protection) view {
 		wide: []string{"DELAY", "FLOW", "SEGMENTS", "SIDS", "FAULT"},
 	}
 	for _, path := range p.Paths {
-		t.rows = append(t.rows, []string{
-			path.List, string(path.Role), path.Probes,
+		t.add(path.List, path.Role, path.Probes,
 			textIf(path.RTTMs > 0, fmt.Sprintf("%.2f ms", path.RTTMs)),
-			textIf(path.RTTMs > 0, fmt.Sprintf("%.1f %%", path.Loss*100)), count(path.Packets),
-			measured(path.CopyLoss, 100, "%.2f %%"),
-			measured(path.CopyDelayMs, 1, "%.2f ms"), wayOf(path.Links), delayOf(path),
-			count(path.Flow),
-			strings.Join(path.Segments, " "), lists.Join(path.SIDs, " "), orDash(path.Fault),
-		})
+			textIf(path.RTTMs > 0, fmt.Sprintf("%.1f %%", path.Loss*100)), path.Packets,
+			measured(path.CopyLoss, 100, "%.2f %%"), measured(path.CopyDelayMs, 1, "%.2f ms"),
+			wayOf(path.Links), delayOf(path), path.Flow, strings.Join(path.Segments, " "),
+			lists.Join(path.SIDs, " "), orDash(path.Fault))
 	}
 	return view{value: p, prose: prose.String(), tables: tables{t}, names: []string{p.Name}}
 }

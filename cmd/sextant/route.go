@@ -64,7 +64,7 @@ func routesOf(routes []api.Route, vrf string) (list []api.Route, err error) {
 func routesView(routes []api.Route) view {
 	t := table{columns: []string{"VRF", "PREFIX", "NEXT-HOPS", "SHADOW", "STATE"},
 		wide: []string{"DATAPATH"}}
-	return listView(routes, t, func(r api.Route) (string, []string) {
+	return listView(routes, t, func(r api.Route) (string, []any) {
 		state := "-"
 		switch {
 		case r.Pending:
@@ -72,8 +72,8 @@ func routesView(routes []api.Route) view {
 		case r.Ignored != "":
 			state = string(r.Ignored)
 		}
-		return r.Prefix.String(), []string{r.VRF, r.Prefix.String(), hopsText(r.NextHops),
-			hopsText(r.Shadow), state, string(r.Datapath)}
+		return r.Prefix.String(), []any{r.VRF, r.Prefix, hopsText(r.NextHops), hopsText(r.Shadow),
+			state, r.Datapath}
 	})
 }
 
@@ -106,11 +106,9 @@ func routeSourcesView(sources []api.RouteSource) view {
 			"MALFORMED"},
 		wide: []string{"RESYNCS", "REASON"},
 	}
-	return listView(sources, t, func(s api.RouteSource) (string, []string) {
-		return string(s.Source), []string{
-			string(s.Source), known(s.Client, netip.AddrPort.String), yes(s.Complete),
-			count(s.Routes), count(s.Messages), count(s.Sessions), count(s.Malformed),
-			count(s.Resyncs), orDash(s.Reason),
-		}
+	return listView(sources, t, func(s api.RouteSource) (string, []any) {
+		return string(s.Source), []any{s.Source, known(s.Client, netip.AddrPort.String),
+			yes(s.Complete), s.Routes, s.Messages, s.Sessions, s.Malformed, s.Resyncs,
+			orDash(s.Reason)}
 	})
 }

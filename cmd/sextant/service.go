@@ -43,13 +43,11 @@ func servicesView(services []api.Service) view {
 		wide: []string{"BYTES", "CANDIDATES", "THRESHOLD", "ENCAPSULATION", "BUCKETS", "OFFERED",
 			"ACCEPTED", "REFUSED", "FORCED", "PASSED-ON"},
 	}
-	return listView(services, t, func(s api.Service) (string, []string) {
+	return listView(services, t, func(s api.Service) (string, []any) {
 		edge, host := edgeColumns(s.Edge), hostColumns(s.Host)
-		return s.Name, []string{
-			s.Name, string(s.Role), s.Endpoint().String(), edge[1], policyOf(s), host[2],
-			count(s.Packets), count(s.Bytes), edge[0], host[1],
-			edge[2], edge[3], host[3], host[4], host[5], host[6], host[7],
-		}
+		return s.Name, []any{s.Name, s.Role, s.Endpoint(), edge[1], policyOf(s), host[2], s.Packets,
+			s.Bytes, edge[0], host[1], edge[2], edge[3], host[3], host[4], host[5], host[6],
+			host[7]}
 	})
 }
 

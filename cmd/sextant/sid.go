@@ -22,7 +22,7 @@ func (a *app) sidList() *cobra.Command {
 
 func sidsView(sids []api.SID) view {
 	t := table{columns: []string{"PREFIX", "BEHAVIOR"}}
-	return listView(sids, t, func(s api.SID) (string, []string) {
-		return s.Prefix.String(), []string{s.Prefix.String(), s.Behavior}
+	return listView(sids, t, func(s api.SID) (string, []any) {
+		return s.Prefix.String(), []any{s.Prefix, s.Behavior}
 	})
 }

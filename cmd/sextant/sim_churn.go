@@ -178,7 +178,7 @@ func (r churnReport) view() view {
 			"RESTARTS"},
 		wide: []string{"UNOPENED", "REUSED", "HUNG", "HOPS 0/1/2/...", "SECONDS"},
 	}
-	v := listView(r.Items, t, func(i churnItem) (string, []string) {
+	v := listView(r.Items, t, func(i churnItem) (string, []any) {
 		var all time.Duration
 		for _, d := range i.Hops {
 			all += d
@@ -187,13 +187,11 @@ func (r churnReport) view() view {
 		for _, d := range i.Hops {
 			hops = append(hops, fmt.Sprintf("%.4g", float64(d)/float64(all)))
 		}
-		return i.Policy + "/" + i.Table, []string{i.Policy, i.Table, count(i.Flows), count(i.Cut),
-			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died),
-			count(i.Late),
-			fmt.Sprintf("%.2f%%", 100*i.Redirected), count(i.MaxResetHops),
-			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), count(i.Changes),
-			count(i.Restarts),
-			count(i.Unopened), count(i.Reused), count(i.Hung), strings.Join(hops, "/"),
+		return i.Policy + "/" + i.Table, []any{i.Policy, i.Table, i.Flows, i.Cut,
+			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), i.Died, i.Late,
+			fmt.Sprintf("%.2f%%", 100*i.Redirected), i.MaxResetHops,
+			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), i.Changes,
+			i.Restarts, i.Unopened, i.Reused, i.Hung, strings.Join(hops, "/"),
 			fmt.Sprintf("%.1f", i.Seconds)}
 	})
 	v.value = r

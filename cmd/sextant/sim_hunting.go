@@ -215,13 +215,11 @@ func (r huntingReport) view() view {
 		wide: []string{"TAKEN BY 1ST/2ND/...", "SECONDS"},
 	}
 	ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
-	v := listView(r.Items, t, func(i huntingItem) (string, []string) {
-		return fmt.Sprintf("%g/%s", i.Load, i.Policy), []string{
-			fmt.Sprint(i.Load), i.Policy, count(i.Requests),
-			count(i.Overflow), ms(i.MeanMs),
-			fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms), ms(i.P90Ms), ms(i.P99Ms),
-			fmt.Sprintf("%.2f times", i.Faster),
-			placesText(i.Places), fmt.Sprintf("%.1f", i.Seconds)}
+	v := listView(r.Items, t, func(i huntingItem) (string, []any) {
+		return fmt.Sprintf("%g/%s", i.Load, i.Policy), []any{i.Load, i.Policy, i.Requests,
+			i.Overflow, ms(i.MeanMs), fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms),
+			ms(i.P90Ms), ms(i.P99Ms), fmt.Sprintf("%.2f times", i.Faster), placesText(i.Places),
+			fmt.Sprintf("%.1f", i.Seconds)}
 	})
 	v.value = r
 	return v

@@ -195,7 +195,7 @@ func (r packetReport) view() view {
 		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES", "REORDERED",
 			"PEAK LOAD", "PACKETS", "HOPS", "PAUSES", "PAUSED", "VICTIMS"},
 	}
-	v := listView(r.Items, t, func(i *scenario.Result) (string, []string) {
+	v := listView(r.Items, t, func(i *scenario.Result) (string, []any) {
 		part := func(x float64) string {
 			if i.Goodput == 0 {
 				return "-"
@@ -208,15 +208,11 @@ func (r packetReport) view() view {
 			}
 			return fmt.Sprintf("%.3f ms", x)
 		}
-		return fmt.Sprintf("%s/%d", i.Scheme, i.Seed), []string{
-			i.Scheme, fmt.Sprint(i.Seed), count(uint64(i.Flows)),
-			part(i.Goodput),
-			part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms), ms(i.ShortMs), ms(i.ShortP99Ms),
-			ms(i.LongMs), count(i.Drops),
-			count(uint64(i.Unfinished)), count(i.Lost), count(i.Retransmissions), count(i.Timeouts),
-			count(i.Reroutes), count(i.Reordered), fmt.Sprintf("%.1f %%", 100*i.PeakLoad),
-			count(i.Packets),
-			count(i.Hops), count(i.Pauses), fmt.Sprintf("%.3f ms", i.PausedMs),
+		return fmt.Sprintf("%s/%d", i.Scheme, i.Seed), []any{i.Scheme, i.Seed, i.Flows,
+			part(i.Goodput), part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms), ms(i.ShortMs),
+			ms(i.ShortP99Ms), ms(i.LongMs), i.Drops, i.Unfinished, i.Lost, i.Retransmissions,
+			i.Timeouts, i.Reroutes, i.Reordered, fmt.Sprintf("%.1f %%", 100*i.PeakLoad), i.Packets,
+			i.Hops, i.Pauses, fmt.Sprintf("%.3f ms", i.PausedMs),
 			fmt.Sprintf("%s of %d flows", count(i.Victims), i.VictimFlows)}
 	})
 	v.value = r

@@ -105,9 +105,8 @@ func programTable(programs []api.Program) table {
 	t := table{title: "Programs:", columns: []string{"NAME", "ON", "MODE", "SIDE", "ATTACHED"},
 		wide: []string{"TAG"}}
 	for _, p := range programs {
-		t.rows = append(t.rows, []string{p.Name, orDash(p.Interface + p.Cgroup),
-			orDash(string(p.Mode)),
-			orDash(string(p.Side)), yes(p.Fault == ""), p.Tag})
+		t.add(p.Name, orDash(p.Interface+p.Cgroup), orDash(string(p.Mode)),
+			orDash(string(p.Side)), yes(p.Fault == ""), p.Tag)
 	}
 	return t
 }
@@ -123,11 +122,8 @@ func packetTable(counters []api.Counters) table {
 			c.Flowlets != nil || c.Telemetry != nil {
 			continue // choiceTable, steeredTable, subflowTable, flowletTable, telemetryTable
 		}
-		t.rows = append(t.rows, []string{
-			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
-			count(c.PassedPackets), count(c.DroppedPackets()),
-			count(c.TransmittedPackets), count(c.RedirectedPackets), count(c.HandedToKernelPackets),
-		})
+		t.add(c.Role, c.ForwardedPackets(), c.TakenPackets, c.PassedPackets, c.DroppedPackets(),
+			c.TransmittedPackets, c.RedirectedPackets, c.HandedToKernelPackets)
 	}
 	return t
 }
@@ -137,7 +133,7 @@ func cacheTable(counters []api.Counters) table {
 	t := table{title: "Flow cache:", columns: []string{"EVENT", "PACKETS"}}
 	for _, c := range counters {
 		for _, e := range c.FlowCache {
-			t.rows = append(t.rows, []string{e.Event, count(e.Packets)})
+			t.add(e.Event, e.Packets)
 		}
 	}
 	return t
@@ -149,7 +145,7 @@ func dropTable(counters []api.Counters) table {
 	for _, c := range counters {
 		for _, d := range c.Drops {
 			if d.Packets > 0 {
-				t.rows = append(t.rows, []string{string(c.Role), d.Reason, count(d.Packets)})
+				t.add(c.Role, d.Reason, d.Packets)
 			}
 		}
 	}
@@ -164,7 +160,7 @@ func choiceTable(counters []api.Counters) table {
 			continue
 		}
 		for _, one := range c.CFLB.Choices {
-			t.rows = append(t.rows, []string{one.Choice, count(one.Packets)})
+			t.add(one.Choice, one.Packets)
 		}
 		t.rows = append(t.rows, []string{"(destinations)", count(c.CFLB.Destinations)},
 			[]string{"(left to the kernel)", count(c.CFLB.LeftToKernel)},
@@ -220,17 +216,15 @@ func flowletTable(counters []api.Counters) table {
 			continue
 		}
 		for _, p := range c.Flowlets.Paths {
-			t.rows = append(t.rows, []string{p.Group, p.Name, yes(p.Up), count(p.Packets),
-				count(p.Moves), count(p.Left), count(p.UnderWayBytes),
-				milliseconds(p.RoundTripMs), fmt.Sprintf("%.1f ‰", p.LostPermille),
-				p.SID.String(), orDash(p.Interface), milliseconds(p.SilentMs)})
+			t.add(p.Group, p.Name, yes(p.Up), p.Packets, p.Moves, p.Left, p.UnderWayBytes,
+				milliseconds(p.RoundTripMs), fmt.Sprintf("%.1f ‰", p.LostPermille), p.SID,
+				orDash(p.Interface), milliseconds(p.SilentMs))
 		}
 		for _, other := range []struct {
 			what    string
 			packets uint64
 		}{{"(too long)", c.Flowlets.TooLong}, {"(all paths down)", c.Flowlets.Pathless}} {
-			t.rows = append(t.rows, []string{other.what, "-", "-", count(other.packets), "-", "-",
-				"-", "-", "-", "-", "-", "-"})
+			t.add(other.what, "-", "-", other.packets, "-", "-", "-", "-", "-", "-", "-", "-")
 		}
 	}
 	return t
@@ -242,7 +236,7 @@ func telemetryTable(counters []api.Counters) table {
 	t := table{title: "In-band telemetry:", columns: []string{"WHAT", "PACKETS"}}
 	add := func(what string, packets uint64) {
 		if packets > 0 {
-			t.rows = append(t.rows, []string{what, count(packets)})
+			t.add(what, packets)
 		}
 	}
 	for _, c := range counters {
@@ -269,11 +263,8 @@ func vrfTable(counters []api.Counters) table {
 	}
 	for _, c := range counters {
 		for _, v := range c.VRFs {
-			t.rows = append(t.rows, []string{
-				v.VRF, v.Backup, count(v.HerePackets), count(v.StrayPackets),
-				count(v.ReturnedPackets),
-				count(v.HereBytes), count(v.StrayBytes), count(v.ReturnedBytes),
-			})
+			t.add(v.VRF, v.Backup, v.HerePackets, v.StrayPackets, v.ReturnedPackets, v.HereBytes,
+				v.StrayBytes, v.ReturnedBytes)
 		}
 	}
 	return t

@@ -138,14 +138,13 @@ func telemetryLinksView(links []listener.Link) view {
 	t := table{columns: []string{"NODE", "EGRESS", "SAMPLES", "QUEUE BYTES", "QUEUE P99",
 		"LATENCY P50", "LATENCY P99", "USED", "DROPS", "AGE"},
 		wide: []string{"QUEUE MAX", "LATENCY MAX", "USED P99"}}
-	return listView(links, t, func(l listener.Link) (string, []string) {
+	return listView(links, t, func(l listener.Link) (string, []any) {
 		queue, delay, used := valuesOr(l.QueueBytes), valuesOr(l.LatencyNs),
 			valuesOr(l.UtilizationPPM)
 		node, egress := count(l.Node), numberOrDash(l.Egress)
-		return node + " " + egress, []string{node, egress,
-			count(l.Samples), queue(listenerLast, bytesText), queue(listenerP99, bytesText),
-			delay(listenerP50, nanoseconds), delay(listenerP99, nanoseconds),
-			used(listenerLast, percent), count(l.Drops),
+		return node + " " + egress, []any{node, egress, l.Samples, queue(listenerLast, bytesText),
+			queue(listenerP99, bytesText), delay(listenerP50, nanoseconds),
+			delay(listenerP99, nanoseconds), used(listenerLast, percent), l.Drops,
 			(time.Duration(l.AgeMs) * time.Millisecond).String(), queue(listenerMax, bytesText),
 			delay(listenerMax, nanoseconds), used(listenerP99, percent)}
 	})
@@ -200,11 +199,10 @@ interval, and the command waits for a flow without a report; in JSON, one object
 func telemetryPathView(p listener.Path) view {
 	t := table{columns: []string{"HOP", "NODE", "INGRESS", "EGRESS", "QUEUE BYTES", "LATENCY"},
 		wide: []string{"QUEUE", "USED", "TIME"}}
-	v := listView(p.Hops, t, func(h api.Hop) (string, []string) {
-		return numberOrDash(h.Node), []string{count(int(h.Hop)), numberOrDash(h.Node),
-			numberOrDash(h.Ingress), numberOrDash(h.Egress), known(h.QueueBytes, bytesText),
-			known(h.LatencyNs, nanoseconds), numberOrDash(h.QueueID),
-			known(h.UtilizationPPM, percent), numberOrDash(h.TimeNs)}
+	v := listView(p.Hops, t, func(h api.Hop) (string, []any) {
+		return numberOrDash(h.Node), []any{h.Hop, numberOrDash(h.Node), numberOrDash(h.Ingress),
+			numberOrDash(h.Egress), known(h.QueueBytes, bytesText), known(h.LatencyNs, nanoseconds),
+			numberOrDash(h.QueueID), known(h.UtilizationPPM, percent), numberOrDash(h.TimeNs)}
 	})
 	v.value = p
 	return v
@@ -242,10 +240,9 @@ func (a *app) telemetryExporters() *cobra.Command {
 func exportersView(exporters []listener.Exporter) view {
 	t := table{columns: []string{"ADDRESS", "NODE", "HARDWARE", "RECEIVED", "LOST", "LATE",
 		"DUPLICATE", "RESTARTS", "AGE"}}
-	return listView(exporters, t, func(e listener.Exporter) (string, []string) {
-		return e.Address.String(), []string{e.Address.String(),
-			strconv.FormatUint(uint64(e.Node), 10), count(int(e.Hardware)),
-			count(e.Received), count(e.Lost), count(e.Late), count(e.Duplicate),
-			count(e.Restarts), (time.Duration(e.AgeMs) * time.Millisecond).String()}
+	return listView(exporters, t, func(e listener.Exporter) (string, []any) {
+		return e.Address.String(), []any{e.Address, strconv.FormatUint(uint64(e.Node), 10),
+			e.Hardware, e.Received, e.Lost, e.Late, e.Duplicate, e.Restarts,
+			(time.Duration(e.AgeMs) * time.Millisecond).String()}
 	})
 }

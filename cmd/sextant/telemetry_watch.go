@@ -31,13 +31,13 @@ other packets.`,
 func telemetryWatchView(list []api.TelemetryWatch) view {
 	t := table{columns: []string{"NAME", "PACKETS", "SERVICE", "TELEMETRY IN", "CHOICE"},
 		wide: []string{"METADATA"}}
-	return listView(list, t, func(w api.TelemetryWatch) (string, []string) {
+	return listView(list, t, func(w api.TelemetryWatch) (string, []any) {
 		share := "none"
 		if w.OneIn > 0 {
 			share = fmt.Sprintf("1 in %d", w.OneIn)
 		}
-		return w.Name, []string{orDash(w.Name), w.Match, orDash(w.Service), share,
-			string(w.Choice), orDash(strings.Trim(fmt.Sprint(w.Metadata), "[]"))}
+		return w.Name, []any{orDash(w.Name), w.Match, orDash(w.Service), share, w.Choice,
+			orDash(strings.Trim(fmt.Sprint(w.Metadata), "[]"))}
 	})
 }
 

@@ -128,7 +128,7 @@ func tokensView(tokens []access.Token, now time.Time) view {
 		return item
 	})
 	t := table{columns: []string{"LABEL", "ROLE", "EXPIRES", "STATE"}}
-	return listView(items, t, func(item tokenItem) (string, []string) {
+	return listView(items, t, func(item tokenItem) (string, []any) {
 		expires, state := "never", "valid"
 		if item.Expires != nil {
 			expires = timeText(*item.Expires)
@@ -136,7 +136,7 @@ func tokensView(tokens []access.Token, now time.Time) view {
 		if item.Expired {
 			state = "expired"
 		}
-		return item.Label, []string{item.Label, string(item.Role), expires, state}
+		return item.Label, []any{item.Label, item.Role, expires, state}
 	})
 }
 

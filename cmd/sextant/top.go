@@ -225,20 +225,16 @@ func topTables(f topFrame) tables {
 	}
 	for _, s := range f.Services {
 		if h := s.Host; h != nil {
-			host.rows = append(host.rows, []string{
-				s.Name, string(h.Policy), count(h.Busy), scaled(h.OfferedPerSecond),
-				scaled(h.NewPerSecond), scaled(h.RefusedPerSecond), scaled(s.PacketsPerSecond),
-				scaled(s.BytesPerSecond), count(h.Threshold), scaled(h.ForcedPerSecond),
-				scaled(h.PassedOnPerSecond),
-			})
+			host.add(s.Name, h.Policy, h.Busy, scaled(h.OfferedPerSecond), scaled(h.NewPerSecond),
+				scaled(h.RefusedPerSecond), scaled(s.PacketsPerSecond), scaled(s.BytesPerSecond),
+				h.Threshold, scaled(h.ForcedPerSecond), scaled(h.PassedOnPerSecond))
 			continue
 		}
-		edge.rows = append(edge.rows, []string{s.Name, "", "", "", scaled(s.PacketsPerSecond),
-			scaled(s.BytesPerSecond), known(s.NewConnectionsPerSecond, scaled),
-			known(s.RefusedPerSecond, scaled)})
+		edge.add(s.Name, "", "", "", scaled(s.PacketsPerSecond), scaled(s.BytesPerSecond),
+			known(s.NewConnectionsPerSecond, scaled), known(s.RefusedPerSecond, scaled))
 		for _, b := range s.Backends {
-			edge.rows = append(edge.rows, []string{"", b.Name, string(b.State),
-				orDash(b.Health), scaled(b.PacketsPerSecond), scaled(b.BytesPerSecond), "", ""})
+			edge.add("", b.Name, b.State, orDash(b.Health), scaled(b.PacketsPerSecond),
+				scaled(b.BytesPerSecond), "", "")
 		}
 	}
 	switch {

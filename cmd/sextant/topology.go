@@ -75,9 +75,9 @@ func setsView() view {
 	})
 	t := table{columns: []string{"SET", "TOPOLOGIES", "DELAY", "ABOUT"},
 		wide: []string{"SOURCE", "LICENCE"}}
-	return listView(items, t, func(s setItem) (string, []string) {
-		return s.Name, []string{s.Name, count(s.Topologies), orDash(s.DelayUnit), s.About,
-			s.Source, s.Licence}
+	return listView(items, t, func(s setItem) (string, []any) {
+		return s.Name, []any{s.Name, s.Topologies, orDash(s.DelayUnit), s.About, s.Source,
+			s.Licence}
 	})
 }
 
@@ -106,8 +106,7 @@ func topologiesView(set string) (view, error) {
 		}
 		s := inspect.Summarize(g)
 		list.Items = append(list.Items, topologyItem{name, unitText(g.DelayUnit()), s})
-		t.rows = append(t.rows, []string{name, count(s.Nodes), count(s.Links), count(s.Edges),
-			orDash(unitText(g.DelayUnit()))})
+		t.add(name, s.Nodes, s.Links, s.Edges, orDash(unitText(g.DelayUnit())))
 	}
 	v.value, v.tables = list, tables{t}
 	return v, nil
@@ -186,8 +185,7 @@ func topologyView(g *topology.Graph, nodes, edges bool) view {
 		for n := range topology.Node(g.Nodes()) {
 			d := nodeDetailOf(g, n)
 			detail.Nodes = append(detail.Nodes, d)
-			t.rows = append(t.rows, []string{d.Name, count(d.Degree), placeText(g.Node(n)),
-				orDash(d.SID)})
+			t.add(d.Name, d.Degree, placeText(g.Node(n)), orDash(d.SID))
 		}
 		v.tables = append(v.tables, t)
 	}
@@ -199,11 +197,9 @@ func topologyView(g *topology.Graph, nodes, edges bool) view {
 		for e := range topology.Edge(g.Edges()) {
 			d := edgeDetailOf(g, e)
 			detail.Edges = append(detail.Edges, d)
-			t.rows = append(t.rows, []string{
-				count(d.ID), d.From, d.To, count(d.Weight), delayText(d.Delay, g.DelayUnit()),
-				capacityText(d.CapacityKbps),
-				orDash(d.Name), orDash(strings.Trim(fmt.Sprint(d.SRLGs), "[]")), orDash(d.SID),
-			})
+			t.add(d.ID, d.From, d.To, d.Weight, delayText(d.Delay, g.DelayUnit()),
+				capacityText(d.CapacityKbps), orDash(d.Name),
+				orDash(strings.Trim(fmt.Sprint(d.SRLGs), "[]")), orDash(d.SID))
 		}
 		v.tables = append(v.tables, t)
 	}

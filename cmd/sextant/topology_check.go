@@ -164,8 +164,7 @@ func (r topologyReport) view() view {
 		if more := len(f.Where) - checkWhereMost; more > 0 {
 			where += fmt.Sprintf(" and %d more", more)
 		}
-		t.rows = append(t.rows, []string{f.Check, result, f.Text, orDash(where),
-			orDash(strings.Join(f.Where, ", "))})
+		t.add(f.Check, result, f.Text, orDash(where), orDash(strings.Join(f.Where, ", ")))
 	}
 	v.tables = tables{t}
 	if r.Demands != nil {

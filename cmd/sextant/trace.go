@@ -141,7 +141,7 @@ func tracedView(list []explain.Traced) view {
 			if s.Explanation != nil && s.Explanation.OtherCopy != nil {
 				copies = "both"
 			}
-			t.rows = append(t.rows, []string{orDash(s.Node), copies, s.Does, sid, bytes})
+			t.add(orDash(s.Node), copies, s.Does, sid, bytes)
 		}
 		v.tables = append(v.tables, t)
 	}

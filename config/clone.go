@@ -59,8 +59,8 @@ func isDeep(t reflect.Type) bool {
 		deep = true
 	case reflect.Struct:
 		if codecOf(t, "") == nil {
-			for i := range t.NumField() {
-				deep = deep || t.Field(i).IsExported() && isDeep(t.Field(i).Type)
+			for field := range t.Fields() {
+				deep = deep || field.IsExported() && isDeep(field.Type)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -182,9 +183,9 @@ func (s *setting) isWord(v reflect.Value) bool {
 		return true
 	}
 	if v.Kind() != reflect.String {
-		return contains(s.words, s.codec.text(v.Interface()))
+		return slices.Contains(s.words, s.codec.text(v.Interface()))
 	}
-	return contains(s.words, v.String())
+	return slices.Contains(s.words, v.String())
 }
 
 func (s *setting) isWithin(v reflect.Value) bool {

@@ -35,7 +35,7 @@ func Settings() []Setting {
 
 func (o *object) describe(where string) (list []Setting) {
 	var required map[string]string
-	if hints, ok := reflect.New(o.typ).Interface().(hinted); ok {
+	if hints, ok := reflect.TypeAssert[hinted](reflect.New(o.typ)); ok {
 		required = hints.required()
 	}
 	for _, s := range o.settings {

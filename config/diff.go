@@ -143,7 +143,7 @@ func (s *setting) shown(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return ""
 	}
-	if text, ok := v.Interface().(fmt.Stringer); ok {
+	if text, ok := reflect.TypeAssert[fmt.Stringer](v); ok {
 		return text.String()
 	}
 	return fmt.Sprint(v.Interface())
@@ -193,7 +193,7 @@ func (d *differ) one(operation Operation, title, summary string) {
 }
 
 func summaryOf(v reflect.Value) string {
-	if of, ok := v.Interface().(summarized); ok {
+	if of, ok := reflect.TypeAssert[summarized](v); ok {
 		return of.summary()
 	}
 	return ""
@@ -279,7 +279,7 @@ func (s *setting) identityOf(item reflect.Value, place int) string {
 	if s.codec != nil {
 		return s.codec.text(item.Interface())
 	}
-	if named, ok := item.Interface().(identified); ok {
+	if named, ok := reflect.TypeAssert[identified](item); ok {
 		return named.identity()
 	}
 	first := s.object.settings[0]

@@ -78,7 +78,7 @@ func (c *checker) xdpInterfaces(role string, interfaces []XDPInterface) {
 	names := unique[string]{}
 	for i, iface := range interfaces {
 		where := fmt.Sprintf("%s.interfaces[%d]", role, i)
-		c.iface(where, iface.Name, iface.Mode, names)
+		c.iface(where, iface.Name, names)
 		c.oneRole(join(where, "name"), role, iface.Name)
 	}
 }

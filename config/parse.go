@@ -144,8 +144,7 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 
 func (d *decoder) syntax(err error) {
 	p, at := invalid("the text is not YAML", "check indentation, brackets and quotes"), Place{1, 1}
-	var located yaml.Error
-	if errors.As(err, &located) {
+	if located, ok := errors.AsType[yaml.Error](err); ok {
 		p.Text, at = "not YAML: "+located.GetMessage(), PlaceOf(located.GetToken())
 	}
 	if text := d.line(at.Line); strings.HasSuffix(strings.TrimSpace(text), "::") {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,7 +109,7 @@ func (o *object) collect(t reflect.Type, index []int, without []string) {
 			continue
 		}
 		key, secret := f.Tag.Get("key"), f.Tag.Get("secret")
-		if key == "" && secret == "" || contains(without, key) {
+		if key == "" && secret == "" || slices.Contains(without, key) {
 			continue
 		}
 		o.settings = append(o.settings, newSetting(key, secret, at, f))
@@ -207,13 +208,4 @@ func (o *object) fill(v reflect.Value) {
 			s.object.fill(s.value(v))
 		}
 	}
-}
-
-func contains(list []string, word string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

@@ -31,7 +31,7 @@ func (e *Edge) check(c *checker) {
 	names := unique[string]{}
 	for i, iface := range e.Interfaces {
 		where := fmt.Sprintf("edge.interfaces[%d]", i)
-		c.iface(where, iface.Name, iface.Mode, names)
+		c.iface(where, iface.Name, names)
 		c.oneRole(join(where, "name"), "edge", iface.Name)
 	}
 	c.shadow(e.Shadow)
@@ -65,7 +65,7 @@ func (c *checker) source(where string, source netip.Addr) {
 	}
 }
 
-func (c *checker) iface(where, name string, mode Mode, names unique[string]) {
+func (c *checker) iface(where, name string, names unique[string]) {
 	c.interfaceName(join(where, "name"), name)
 	if _, taken := names.add(name, name); taken {
 		c.conflict(join(where, "name"), fmt.Sprintf("interface %q is given twice", name),
@@ -184,7 +184,7 @@ func (c *checker) hostInterfaces(h *Host) {
 	names := unique[string]{}
 	for i, iface := range h.Interfaces {
 		where := fmt.Sprintf("host.interfaces[%d]", i)
-		c.iface(where, iface.Name, iface.Mode, names)
+		c.iface(where, iface.Name, names)
 		c.oneRole(join(where, "name"), "host", iface.Name)
 	}
 }

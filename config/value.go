@@ -90,7 +90,7 @@ func (v value) object(o *object, into reflect.Value) {
 		child.read(s, s.value(into))
 	}
 	v.missing(o, into, seen)
-	if object, ok := into.Addr().Interface().(settler); ok {
+	if object, ok := reflect.TypeAssert[settler](into.Addr()); ok {
 		v.judge(object.settle(func(path string) bool {
 			_, given := v.d.places[join(v.path, path)]
 			return given
@@ -160,7 +160,7 @@ func (v value) scalar(c *codec) (string, bool) {
 }
 
 func (v value) missing(o *object, into reflect.Value, seen map[string]Place) {
-	hints, ok := into.Addr().Interface().(hinted)
+	hints, ok := reflect.TypeAssert[hinted](into.Addr())
 	if !ok {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -86,12 +87,7 @@ func (h *Host) Capture(bytes int, interfaces ...string) (*Capture, error) {
 }
 
 func wanted(name string, names []string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return len(names) == 0
+	return len(names) == 0 || slices.Contains(names, name)
 }
 
 // newCapture shares the tables and counters of what runs.

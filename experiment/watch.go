@@ -21,9 +21,7 @@ func (r *huntingRun) watch(ctx context.Context, p phase) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Add(1)
-	go func() {
-		defer wait.Done()
+	wait.Go(func() {
 		begun := time.Now()
 		for ctx.Err() == nil {
 			r.show(ctx, p, time.Since(begun))
@@ -33,7 +31,7 @@ func (r *huntingRun) watch(ctx context.Context, p phase) (stop func()) {
 			}
 		}
 		r.options.Progress("")
-	}()
+	})
 	return func() {
 		cancel()
 		wait.Wait()

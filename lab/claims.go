@@ -49,8 +49,7 @@ func (c claims) interfaces() []string {
 func readClaims(text string) (claims, error) {
 	var c claims
 	err := yaml.Unmarshal([]byte(text), &c)
-	var at located
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[located](err); ok {
 		place := config.PlaceOf(at.GetToken())
 		err = fmt.Errorf("line %d of it: %s", place.Line, at.GetMessage())
 	}

@@ -19,8 +19,7 @@ func (c *Command) UnmarshalYAML(decode func(any) error) error {
 		return nil
 	}
 	err := decode(&c.Args)
-	var at located
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[located](err); ok {
 		return &valueError{at, "a command is wanted here",
 			`write it as text, or as a list of words: [ping, -c1, "fd00::1"]`}
 	}

@@ -169,7 +169,7 @@ func elementOf(t reflect.Type) reflect.Type {
 }
 
 func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
-	for field := range fields(t) {
+	for field := range t.Fields() {
 		if field.Tag.Get("yaml") == key {
 			return field.Type, true
 		}
@@ -179,19 +179,9 @@ func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
 
 func keysOf(t reflect.Type) []string {
 	var keys []string
-	for field := range fields(t) {
+	for field := range t.Fields() {
 		keys = append(keys, field.Tag.Get("yaml"))
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
-				return
-			}
-		}
-	}
 }

@@ -65,7 +65,7 @@ func (c *Cgroup) Processes() ([]int, error) {
 		return nil, nil
 	}
 	var pids []int
-	for _, word := range strings.Fields(string(text)) {
+	for word := range strings.FieldsSeq(string(text)) {
 		pid, err := strconv.Atoi(word)
 		if err != nil {
 			return nil, fmt.Errorf("read the processes of cgroup %s: %w", c.dir, err)

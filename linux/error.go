@@ -62,12 +62,10 @@ func generalMend(err error) string {
 // reason leaves out the operation and path that the standard library puts
 // before the answer: Tried says it better.
 func reason(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
-	var call *os.SyscallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		return call.Err
 	}
 	return err

@@ -44,8 +44,7 @@ func startMend(cmd *exec.Cmd, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		mend = "install it or give its whole path"
 	}
-	var missing *exec.Error
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*exec.Error](err); ok {
 		err = missing.Err
 	}
 	return failedWith(err, mend, "start %s", cmd.Path)

@@ -127,8 +127,7 @@ func readQUICKey(q *config.QUIC) error {
 
 // cause leaves the operation and path of a file error out, for the message names them itself.
 func cause(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
 	return err

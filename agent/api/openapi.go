@@ -193,8 +193,7 @@ func (d describing) properties(t reflect.Type) object {
 
 // fields adds what encoding/json writes of a struct.
 func (d describing) fields(t reflect.Type, all object, required map[string]bool) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		inner := f.Type
 		if inner.Kind() == reflect.Pointer {

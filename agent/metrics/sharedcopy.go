@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -111,9 +112,7 @@ func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 // Send answers with the copy: as it is to a client that can decompress it, else decompressed
 // piece by piece.
 func (c *sharedCopy) Send(w http.ResponseWriter, r *http.Request) {
-	for name, values := range c.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), c.Header)
 	w.Header().Set("Vary", "Accept-Encoding")
 	if acceptsGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -124,7 +123,7 @@ func (c *sharedCopy) Send(w http.ResponseWriter, r *http.Request) {
 }
 
 func acceptsGzip(r *http.Request) bool {
-	for _, coding := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(coding), ";")
 		if strings.EqualFold(name, "gzip") && strings.TrimSpace(quality) != "q=0" {
 			return true

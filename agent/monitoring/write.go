@@ -72,7 +72,7 @@ var sections = []struct{ title, begins string }{
 
 func (m Metric) section() string {
 	for _, s := range sections {
-		for _, begin := range strings.Fields(s.begins) {
+		for begin := range strings.FieldsSeq(s.begins) {
 			if strings.HasPrefix(m.Name, prefix+begin) {
 				return s.title
 			}

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,9 +32,7 @@ func (c *Challenges) Answer(secret Secret, to http.Handler) http.Handler {
 		}
 		told := &answer{header: http.Header{}, status: http.StatusOK}
 		to.ServeHTTP(told, r)
-		for name, values := range told.header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), told.header)
 		if told.status == http.StatusOK { // what is signed is never a failure
 			signature := question.SignAnswer(key, signing.DigestOf(told.body.Bytes()))
 			w.Header().Set(SignatureHeader, signature.String())

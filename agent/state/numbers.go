@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 
 	"sextant/config"
@@ -66,9 +67,7 @@ func Adopt(known, numbers map[string]uint32) {
 			delete(known, endpoint)
 		}
 	}
-	for endpoint, n := range numbers {
-		known[endpoint] = n
-	}
+	maps.Copy(known, numbers)
 }
 
 // TrustPins takes the numbers of what runs from the kernel: they count where the disk has others,

@@ -99,9 +99,8 @@ func (e *env) report(cmd *cobra.Command, err error) {
 		e.say("%s", err)
 		err = errors.New("the file has faults; each is listed above with a hint")
 	}
-	var usage usageError
 	text := err.Error()
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[usageError](err); ok {
 		text += "; see: " + cmd.CommandPath() + " --help"
 	}
 	e.say("sextant: %s%s", subject(cmd), text)

@@ -71,8 +71,7 @@ func nodeCommand(words []string, shell string) (*exec.Cmd, error) {
 
 // exitOf passes the exit code of a command on.
 func exitOf(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if code := exit.ExitCode(); code > 0 {
 			return silentExit(code)
 		}

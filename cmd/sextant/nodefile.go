@@ -51,8 +51,7 @@ func (a *app) readNodeFile(ctx context.Context, file string) (nodeFile, error) {
 
 // withoutPath shortens an error that will be shown beside the path.
 func withoutPath(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -186,10 +186,8 @@ func (a *app) settle(cmd *cobra.Command) error {
 }
 
 func oneOf(flag, value string, known []string) error {
-	for _, k := range known {
-		if value == k {
-			return nil
-		}
+	if slices.Contains(known, value) {
+		return nil
 	}
 	return usageErrorf("unknown --%s %q; write %s", flag, value, strings.Join(known, ", "))
 }

@@ -32,7 +32,7 @@ func measured(value *float64, times float64, format string) string {
 // folded breaks a text into lines of at most so many columns; a longer word has its own.
 func folded(text string, columns int) []string {
 	lines := []string{""}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		last := &lines[len(lines)-1]
 		switch {
 		case *last == "":

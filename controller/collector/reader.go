@@ -121,8 +121,7 @@ type Reader struct {
 func Listen(at netip.AddrPort) (*Reader, error) {
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
-		var call *os.SyscallError
-		if errors.As(err, &call) {
+		if call, ok := errors.AsType[*os.SyscallError](err); ok {
 			err = call.Err
 		}
 		return nil, fmt.Errorf("listen for reports on UDP %s: %w; choose another address or port",

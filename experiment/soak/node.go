@@ -103,7 +103,7 @@ func (n *node) pid() (pid int) {
 			return nil // cgroups come and go
 		}
 		text, _ := os.ReadFile(path)
-		for _, process := range strings.Fields(string(text)) {
+		for process := range strings.FieldsSeq(string(text)) {
 			words, _ := os.ReadFile(filepath.Join("/proc", process, "cmdline"))
 			if arguments := strings.Split(string(words), "\x00"); len(arguments) > 1 &&
 				arguments[1] == "agent" {

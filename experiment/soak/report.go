@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -156,9 +157,7 @@ func (a *arena) balances(last reading) experiment.Table {
 // all are the counters by a name that tells outcomes, drops and the flow cache apart.
 func (a account) all() map[string]uint64 {
 	all := map[string]uint64{}
-	for name, n := range a.Outcomes {
-		all[name] = n
-	}
+	maps.Copy(all, a.Outcomes)
 	for name, n := range a.Drops {
 		all["dropped: "+name] = n
 	}

@@ -3,6 +3,7 @@ package cflb
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -140,8 +141,8 @@ type rc5 struct{ subkeys []uint16 }
 
 func newRC5(key []byte, rounds int) *rc5 {
 	words := make([]uint16, (len(key)+1)/2)
-	for i := len(key) - 1; i >= 0; i-- {
-		words[i/2] = words[i/2]<<8 | uint16(key[i])
+	for i, k := range slices.Backward(key) {
+		words[i/2] = words[i/2]<<8 | uint16(k)
 	}
 	s := make([]uint16, 2*(rounds+1))
 	s[0] = rc5P

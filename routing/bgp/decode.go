@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
@@ -101,8 +102,8 @@ func sameKind(a, b gobgp.ExtendedCommunityInterface) bool {
 
 // originOf is the autonomous system that the route began in, whose large communities are meant.
 func originOf(a *gobgp.PathAttributeAsPath, own uint32) uint32 {
-	for i := len(a.Value) - 1; i >= 0; i-- {
-		if list := a.Value[i].GetAS(); len(list) > 0 {
+	for _, v := range slices.Backward(a.Value) {
+		if list := v.GetAS(); len(list) > 0 {
 			return list[len(list)-1]
 		}
 	}

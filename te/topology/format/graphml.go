@@ -187,8 +187,7 @@ func (s *source) xmlDecoder() *xml.Decoder {
 }
 
 func (s *source) xmlFault(err error, line int) error {
-	var syntax *xml.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*xml.SyntaxError](err); ok {
 		return s.errorf(syntax.Line, "not XML: %s; check that each element is closed", syntax.Msg)
 	}
 	return s.errorf(line, "not XML: %w", err)

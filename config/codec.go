@@ -160,8 +160,6 @@ func registerAllWords() {
 }
 
 // wordsOf are the valid words of a type of text, for messages.
-func wordsOf[T ~string]() string { return alternatives(codecOf(reflect.TypeFor[T](), "").words) }
-
 // textOf writes a scalar for people.
 func (s *setting) textOf(v reflect.Value) string {
 	if !s.list {

@@ -34,10 +34,6 @@ func Settings() []Setting {
 }
 
 func (o *object) describe(where string) (list []Setting) {
-	var required map[string]string
-	if hints, ok := reflect.TypeAssert[hinted](reflect.New(o.typ)); ok {
-		required = hints.required()
-	}
 	for _, s := range o.settings {
 		if s.key == "" {
 			continue
@@ -47,7 +43,7 @@ func (o *object) describe(where string) (list []Setting) {
 			path += "[]"
 		}
 		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ,
-			Number: s.codec != nil && s.codec.number, Required: required[s.key] != "",
+			Number: s.codec != nil && s.codec.number, Required: required[o.typ][s.key] != "",
 			Help: s.tag.Get("help"), codec: s.codec}
 		if usual := s.tag.Get("usual"); usual != "" && d.Default == "" {
 			d.Default = usual

@@ -69,29 +69,6 @@ const (
 	flowletDestinationsMax = 4096 // entries of flowlet_destinations
 )
 
-func (*Flowlets) required() map[string]string {
-	return map[string]string{
-		"interfaces": namesWanted,
-		"source":     `"source: " and an address of this machine`,
-		"groups":     `"groups:" and a list of name, destinations and paths`,
-	}
-}
-
-func (*FlowletGroup) required() map[string]string {
-	return map[string]string{
-		"name":         `"name: " and a name for these destinations`,
-		"destinations": `"destinations:" and a list of prefixes`,
-		"paths":        `"paths:" and a list of name and sid`,
-	}
-}
-
-func (*FlowletPath) required() map[string]string {
-	return map[string]string{
-		"name": `"name: " and a name for the path`,
-		"sid":  `"sid: " and the segments in one address, like "fcbb:bb00:1:2:d6::"`,
-	}
-}
-
 func (f *Flowlets) check(c *checker) {
 	if len(f.Interfaces) == 0 {
 		c.invalid("flowlets.interfaces", "there is none by which packets leave",

@@ -9,10 +9,6 @@ import (
 func makeSchema(o *object, describe func(owner reflect.Type, field string) string) *Schema {
 	none := false
 	s := &Schema{Type: "object", Properties: map[string]*Schema{}, Additional: &none}
-	needed := map[string]string{}
-	if h, ok := reflect.New(o.typ).Interface().(hinted); ok {
-		needed = h.required()
-	}
 	for _, one := range o.settings {
 		if one.key == "" {
 			continue
@@ -23,7 +19,7 @@ func makeSchema(o *object, describe func(owner reflect.Type, field string) strin
 			p.Description = describe(owner, field)
 		}
 		s.Properties[one.key] = p
-		if _, must := needed[one.key]; must && !one.hasInitial {
+		if _, must := required[o.typ][one.key]; must && !one.hasInitial {
 			s.Required = append(s.Required, one.key)
 		}
 	}

@@ -65,9 +65,6 @@ type object struct {
 	selective bool // see the interface of that name
 }
 
-// hinted is an object with keys that must be there, and what an error says to add for each.
-type hinted interface{ required() map[string]string }
-
 // settler is an object in which values depend on others or on what the file says. Parse calls
 // settle when the object was read; the problems are at paths below it. given reports whether the
 // file has a key, or a path below the object.

@@ -97,16 +97,6 @@ func (s *Subflows) Codec(ipv6 bool) (*cflb.Codec, error) {
 	return selector.codec(s.Key)
 }
 
-func (*Subflows) required() map[string]string {
-	return map[string]string{
-		"rules": `"rules:" and a list of destinations with name and nextHops or scheduled`,
-	}
-}
-
-func (*SubflowRule) required() map[string]string {
-	return map[string]string{"name": `"name: " and a name for these connections`}
-}
-
 func (s *Subflows) check(c *checker) {
 	selects := s.IPv4 != nil || s.IPv6 != nil
 	switch {

@@ -160,15 +160,13 @@ func (v value) scalar(c *codec) (string, bool) {
 }
 
 func (v value) missing(o *object, into reflect.Value, seen map[string]Place) {
-	hints, ok := reflect.TypeAssert[hinted](into.Addr())
-	if !ok {
-		return
-	}
-	required := hints.required()
 	for _, s := range o.settings {
-		hint := required[s.key]
+		hint := required[o.typ][s.key]
 		if _, given := seen[s.key]; hint == "" || given {
 			continue
+		}
+		if len(s.words) > 0 {
+			hint = strings.Replace(hint, "WORDS", alternatives(s.words), 1)
 		}
 		path := join(v.path, s.key)
 		v.d.broken = append(v.d.broken, path)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,21 +147,9 @@ func (s ProtectionSpec) Config(name string) (config.Protection, error) {
 	p.Agent = s.Agent
 	p.ProbeSID, p.Spares, p.RateKbps, p.Flow, p.DropIfInvalid = s.ProbeSID, s.Spares, s.RateKbps,
 		s.Flow, s.DropIfInvalid
-	if s.Copies != 0 {
-		p.Copies = s.Copies
-	}
-	if s.Disjoint != "" {
-		p.Disjoint = s.Disjoint
-	}
-	if s.SIDs != 0 {
-		p.SIDs = s.SIDs
-	}
-	if s.Model != "" {
-		p.Model = s.Model
-	}
-	if s.Redundancy != "" {
-		p.Redundancy = config.Redundancy(s.Redundancy)
-	}
+	p.Copies, p.SIDs = cmp.Or(s.Copies, p.Copies), cmp.Or(s.SIDs, p.SIDs)
+	p.Disjoint, p.Model = cmp.Or(s.Disjoint, p.Disjoint), cmp.Or(s.Model, p.Model)
+	p.Redundancy = cmp.Or(config.Redundancy(s.Redundancy), p.Redundancy)
 	for _, m := range s.Match {
 		rule, err := m.rule()
 		if err != nil {
@@ -176,33 +165,20 @@ func (t Traffic) rule() (config.SteeringRule, error) {
 	if t.DSCP != nil {
 		r.DSCP = *t.DSCP
 	}
-	var failed error
-	read := func(text string, into func(string) error) {
-		if text != "" && failed == nil {
-			failed = into(text)
-		}
+	return r, cmp.Or(
+		readInto(&r.Source, t.Source, config.ParseAnyPrefix),
+		readInto(&r.Destination, t.Destination, config.ParseAnyPrefix),
+		readInto(&r.Protocol, t.Protocol, config.ParseIPProtocol),
+		readInto(&r.SourcePorts, t.SourcePorts, config.ParsePortRange),
+		readInto(&r.DestinationPorts, t.DestinationPorts, config.ParsePortRange))
+}
+
+// readInto reads a text that is not empty.
+func readInto[T any](into *T, text string, parse func(string) (T, error)) (err error) {
+	if text != "" {
+		*into, err = parse(text)
 	}
-	read(t.Source, func(s string) (err error) {
-		r.Source, err = config.ParseAnyPrefix(s)
-		return err
-	})
-	read(t.Destination, func(s string) (err error) {
-		r.Destination, err = config.ParseAnyPrefix(s)
-		return err
-	})
-	read(t.Protocol, func(s string) (err error) {
-		r.Protocol, err = config.ParseIPProtocol(s)
-		return err
-	})
-	read(t.SourcePorts, func(s string) (err error) {
-		r.SourcePorts, err = config.ParsePortRange(s)
-		return err
-	})
-	read(t.DestinationPorts, func(s string) (err error) {
-		r.DestinationPorts, err = config.ParsePortRange(s)
-		return err
-	})
-	return r, failed
+	return err
 }
 
 func (h handler) protections(r *http.Request) (any, error) {

@@ -29,17 +29,12 @@ func (b *BGP) check(c *checker) {
 	addresses, names := unique[netip.Addr]{}, unique[string]{}
 	for i, n := range b.Neighbors {
 		where := fmt.Sprintf("bgp.neighbors[%d]", i)
-		if _, taken := addresses.add(n.Address, where); taken {
-			c.conflict(join(where, "address"), fmt.Sprintf("neighbor %s is given twice", n.Address),
-				"delete one of the two")
-		}
+		addresses.once(c, join(where, "address"), n.Address, deleteOne,
+			"neighbor %s is given twice")
 		if n.Name != "" {
 			c.name(join(where, "name"), "neighbor", n.Name)
-			if _, taken := names.add(n.Name, where); taken {
-				c.conflict(join(where, "name"),
-					fmt.Sprintf("two neighbors have the name %q", n.Name),
-					"give one of them another")
-			}
+			names.once(c, join(where, "name"), n.Name, "give one of them another",
+				"two neighbors have the name %q")
 		}
 		c.neighbor(where, n, b)
 	}
@@ -101,9 +96,7 @@ func (c *checker) families(where string, n Neighbor, b *BGP) {
 	seen := unique[Family]{}
 	for i, f := range n.Families {
 		at := fmt.Sprintf("%s[%d]", where, i)
-		if _, taken := seen.add(f, at); taken {
-			c.conflict(at, fmt.Sprintf("family %s is given twice", f), "delete one of the two")
-		}
+		seen.once(c, at, f, deleteOne, "family %s is given twice")
 	}
 	vpn := slices.Contains(n.Families, VPNv4) || slices.Contains(n.Families, VPNv6)
 	if vpn && n.ASN != b.ASN && b.RouteTarget == fmt.Sprintf("%d:1", b.ASN) {

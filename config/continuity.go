@@ -115,10 +115,7 @@ func (c *checker) peers(peers []netip.AddrPort) {
 	c.count("edge.peers", "peers", len(peers), maxPeers)
 	seen := unique[netip.AddrPort]{}
 	for i, p := range peers {
-		if _, taken := seen.add(p, ""); taken {
-			c.conflict(fmt.Sprintf("edge.peers[%d]", i), fmt.Sprintf("peer %s is given twice", p),
-				"delete one of the two")
-		}
+		seen.once(c, fmt.Sprintf("edge.peers[%d]", i), p, deleteOne, "peer %s is given twice")
 	}
 }
 

@@ -75,10 +75,7 @@ func (c *checker) etcd(e *Etcd) {
 	secure, seen := e.secure(), unique[string]{}
 	for i, endpoint := range e.Endpoints {
 		at := fmt.Sprintf("edge.etcd.endpoints[%d]", i)
-		if _, taken := seen.add(endpoint, at); taken {
-			c.conflict(at, fmt.Sprintf("endpoint %s is given twice", endpoint),
-				"delete one of the two")
-		}
+		seen.once(c, at, endpoint, deleteOne, "endpoint %s is given twice")
 		if strings.HasPrefix(endpoint, "https:") != secure {
 			c.conflict(at, "some endpoints are http, and some https",
 				"write https for all of them, or http")

@@ -51,9 +51,7 @@ func (c *checker) learners(h *Host) {
 	prefixes := unique[netip.Prefix]{}
 	for i, p := range h.Learners {
 		where := fmt.Sprintf("host.learners[%d]", i)
-		if _, taken := prefixes.add(p, ""); taken {
-			c.conflict(where, fmt.Sprintf("prefix %s is given twice", p), "delete one of the two")
-		}
+		prefixes.once(c, where, p, deleteOne, "prefix %s is given twice")
 		if !p.Addr().Is6() || p.Bits() == 0 {
 			c.invalid(where, fmt.Sprintf("prefix %s is not one of SIDs", p),
 				`write that of the edges' flowCache.sid, like "fd00:5e:0:1ea::/64"`)

@@ -74,15 +74,7 @@ func (f *Flowlets) check(c *checker) {
 		c.invalid("flowlets.interfaces", "there is none by which packets leave",
 			"name those: ip link lists them")
 	}
-	seen := unique[string]{}
-	for i, name := range f.Interfaces {
-		where := fmt.Sprintf("flowlets.interfaces[%d]", i)
-		c.interfaceName(where, name)
-		if _, taken := seen.add(name, where); taken {
-			c.conflict(where, fmt.Sprintf("interface %q is given twice", name),
-				"delete one of the two")
-		}
-	}
+	c.deviceNames("flowlets.interfaces", f.Interfaces, nil)
 	if !f.Source.Is6() {
 		c.invalid("flowlets.source", fmt.Sprintf("%s is no IPv6 address", f.Source),
 			"write one of this machine, to which the SR domain has routes")
@@ -92,10 +84,8 @@ func (f *Flowlets) check(c *checker) {
 	for i, g := range f.Groups {
 		where := fmt.Sprintf("flowlets.groups[%d]", i)
 		c.name(join(where, "name"), "group", g.Name)
-		if _, taken := names.add(g.Name, where); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("group %q is there twice", g.Name),
-				"give one another name")
-		}
+		names.once(c, join(where, "name"), g.Name, "give one another name",
+			"group %q is there twice")
 		for j, prefix := range g.Destinations {
 			at := fmt.Sprintf("%s.destinations[%d]", where, j)
 			if other, taken := to.add(prefix.Masked(), g.Name); taken {
@@ -116,10 +106,7 @@ func (c *checker) flowletPaths(where string, g FlowletGroup, sids unique[netip.A
 	for i, p := range g.Paths {
 		at := fmt.Sprintf("%s.paths[%d]", where, i)
 		c.name(join(at, "name"), "path", p.Name)
-		if _, taken := names.add(p.Name, at); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("path %q is there twice", p.Name),
-				"give one another name")
-		}
+		names.once(c, join(at, "name"), p.Name, "give one another name", "path %q is there twice")
 		if other, taken := own.add(p.SID, p.Name); taken {
 			c.conflict(join(at, "sid"), fmt.Sprintf("path %s has it, too", other),
 				"delete one of the two")

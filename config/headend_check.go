@@ -56,10 +56,7 @@ func (h *Headend) check(c *checker) {
 	policies, identities, flows := unique[string]{}, unique[identity]{}, unique[int]{}
 	for i, p := range h.Policies {
 		where := fmt.Sprintf("headend.policies[%d]", i)
-		if _, taken := policies.add(p.Name, p.Name); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("policy %q is given twice", p.Name),
-				"rename or delete one of the two")
-		}
+		policies.once(c, join(where, "name"), p.Name, renameOne, "policy %q is given twice")
 		c.srPolicy(where, p, identities, flows)
 	}
 	for i, r := range h.Rules {
@@ -99,10 +96,7 @@ func (c *checker) deviceNames(where string, list []string, besides []XDPInterfac
 	for i, name := range list {
 		at := fmt.Sprintf("%s[%d]", where, i)
 		c.interfaceName(at, name)
-		if _, taken := names.add(name, name); taken {
-			c.conflict(at, fmt.Sprintf("interface %q is given twice", name),
-				"delete one of the two")
-		}
+		names.once(c, at, name, deleteOne, "interface %q is given twice")
 		if slices.ContainsFunc(besides, func(i XDPInterface) bool { return i.Name == name }) {
 			c.conflict(at, fmt.Sprintf("interface %q is in interfaces, on all of which packets "+
 				"may be sent", name), "delete it here",
@@ -132,11 +126,8 @@ func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity]
 	names, lists := unique[string]{}, map[string]SegmentList{}
 	for i, path := range p.Paths {
 		at := fmt.Sprintf("%s.paths[%d]", where, i)
-		if _, taken := names.add(path.Name, path.Name); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("path %q is given twice in policy %q",
-				path.Name, p.Name),
-				"rename or delete one of the two")
-		}
+		names.once(c, join(at, "name"), path.Name, renameOne,
+			"path %q is given twice in policy %q", p.Name)
 		c.candidatePath(at, path)
 		for j, l := range path.Lists {
 			c.sameList(fmt.Sprintf("%s.lists[%d]", at, j), p.Name, l, lists, flows)
@@ -174,11 +165,8 @@ func (c *checker) candidatePath(where string, p CandidatePath) {
 	names := unique[string]{}
 	for i, l := range p.Lists {
 		at := fmt.Sprintf("%s.lists[%d]", where, i)
-		if _, taken := names.add(l.Name, l.Name); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("segment list %q is given twice in path %q",
-				l.Name, p.Name),
-				"rename or delete one of the two")
-		}
+		names.once(c, join(at, "name"), l.Name, renameOne,
+			"segment list %q is given twice in path %q", p.Name)
 		c.segmentList(at, l)
 		first := p.Lists[0]
 		if p.Action == ActionMirror && len(l.Segments) > 0 && len(first.Segments) > 0 &&

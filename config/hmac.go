@@ -100,10 +100,7 @@ func (c *checker) hostHMAC(h *HMAC) {
 	for i, k := range h.Keys {
 		where := fmt.Sprintf("host.hmac.keys[%d]", i)
 		c.hmacKey(where, k)
-		if _, taken := ids.add(k.ID, where); taken {
-			c.conflict(join(where, "id"), fmt.Sprintf("key %d is given twice", k.ID),
-				"give each key its own id")
-		}
+		ids.once(c, join(where, "id"), k.ID, "give each key its own id", "key %d is given twice")
 	}
 }
 

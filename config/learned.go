@@ -23,10 +23,7 @@ func (c *checker) learned(where string, s Service) {
 	seen := unique[netip.Addr]{}
 	for i, l := range s.Learned {
 		at := fmt.Sprintf("%s.learned[%d]", where, i)
-		if _, taken := seen.add(l.SID, at); taken {
-			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is given twice", l.SID),
-				"delete one of the two")
-		}
+		seen.once(c, join(at, "sid"), l.SID, deleteOne, "sid %s is given twice")
 		if slices.ContainsFunc(s.Backends, func(b Backend) bool { return b.SID == l.SID }) {
 			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is that of a backend of this file",
 				l.SID), "say it there",

@@ -168,10 +168,8 @@ func (p *PathSource) check(c *checker) {
 
 func (c *checker) pathRule(where string, p *PathSource, r PathRule, names unique[string]) {
 	c.name(join(where, "name"), "path rule", r.Name)
-	if _, taken := names.add(r.Name, where); taken {
-		c.conflict(join(where, "name"), fmt.Sprintf("path rule %q is there twice", r.Name),
-			"give one another name")
-	}
+	names.once(c, join(where, "name"), r.Name, "give one another name",
+		"path rule %q is there twice")
 	if r.Cgroup != "" {
 		c.directory(join(where, "cgroup"), r.Cgroup)
 	}

@@ -28,10 +28,8 @@ func (p *Protect) check(c *checker) {
 	for i, l := range p.Links {
 		where := fmt.Sprintf("protect.links[%d]", i)
 		c.interfaceName(join(where, "interface"), l.Interface)
-		if _, taken := interfaces.add(l.Interface, l.Link); taken {
-			c.conflict(join(where, "interface"), fmt.Sprintf("interface %q is given twice",
-				l.Interface), "delete one of the two")
-		}
+		interfaces.once(c, join(where, "interface"), l.Interface, deleteOne,
+			"interface %q is given twice")
 		if from, to, ok := strings.Cut(l.Link, ">"); !ok || from == "" || to == "" {
 			c.invalid(join(where, "link"), fmt.Sprintf("%q is no link", l.Link),
 				`write it like "R1>R2", or "R1>R2#1" for the second of parallel ones`)
@@ -41,10 +39,8 @@ func (p *Protect) check(c *checker) {
 	names, flows := unique[string]{}, unique[int]{}
 	for i, protection := range p.Protections {
 		where := fmt.Sprintf("protect.protections[%d]", i)
-		if _, taken := names.add(protection.Name, protection.Name); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("protection %q is given twice",
-				protection.Name), "rename or delete one of the two")
-		}
+		names.once(c, join(where, "name"), protection.Name, renameOne,
+			"protection %q is given twice")
 		c.protection(where, protection)
 		for _, f := range protection.Flows() {
 			if owner, taken := flows.add(f, protection.Name); taken {

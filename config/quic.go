@@ -72,11 +72,8 @@ func (c *checker) quic(where string, s Service) {
 		if q.KeyFile != "" {
 			c.directory(join(at, "keyFile"), q.KeyFile)
 		}
-		if _, taken := rotations.add(q.Rotation, at); taken {
-			c.conflict(join(at, "rotation"), fmt.Sprintf("rotation %d is given twice in service %q",
-				q.Rotation, s.Name),
-				"give each configuration its own")
-		}
+		rotations.once(c, join(at, "rotation"), q.Rotation, "give each configuration its own",
+			"rotation %d is given twice in service %q", s.Name)
 		lengths := quiclb.Config{Rotation: q.Rotation, ServerIDLength: q.ServerIDLength,
 			NonceLength: q.NonceLength}
 		if err := lengths.Check(); err != nil {

@@ -15,10 +15,7 @@ func (r *Routing) check(c *checker) {
 	for i, v := range r.VRFs {
 		where := fmt.Sprintf("routing.vrfs[%d]", i)
 		c.name(join(where, "name"), "VRF", v.Name)
-		if _, taken := names.add(v.Name, where); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("VRF %q is given twice", v.Name),
-				"rename or delete one of the two")
-		}
+		names.once(c, join(where, "name"), v.Name, renameOne, "VRF %q is given twice")
 		c.routeSource(where, v, r)
 		if v.Datapath == WithEBPF {
 			c.ebpfVRF(where, v)

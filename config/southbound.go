@@ -55,10 +55,7 @@ func (c *checker) southbound(s *Southbound, flows int) {
 	seen := unique[string]{}
 	for i, address := range s.Controllers {
 		at := fmt.Sprintf("%s.controllers[%d]", where, i)
-		if _, taken := seen.add(address, at); taken {
-			c.conflict(at, fmt.Sprintf("controller %s is given twice", address),
-				"delete one of the two")
-		}
+		seen.once(c, at, address, deleteOne, "controller %s is given twice")
 	}
 	for _, file := range []struct{ key, path string }{
 		{"tokenFile", s.TokenFile}, {"tls.ca", s.TLS.CA},

@@ -56,10 +56,7 @@ func (s *Strays) check(c *checker) {
 	for i, v := range s.VRFs {
 		where := fmt.Sprintf("strays.vrfs[%d]", i)
 		c.strayVRF(where, v)
-		if _, taken := names.add(v.Name(), ""); taken {
-			c.conflict(where, fmt.Sprintf("VRF %q is given twice", v.Name()),
-				"delete one of the two")
-		}
+		names.once(c, where, v.Name(), deleteOne, "VRF %q is given twice")
 		for j, sid := range v.SIDs {
 			at := fmt.Sprintf("%s.sids[%d]", where, j)
 			if sid.IsValid() && !sid.Addr().Is6() {

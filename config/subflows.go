@@ -120,10 +120,8 @@ func (s *Subflows) check(c *checker) {
 	for i, r := range s.Rules {
 		where := fmt.Sprintf("subflows.rules[%d]", i)
 		c.name(join(where, "name"), "subflow rule", r.Name)
-		if _, taken := names.add(r.Name, where); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("subflow rule %q is there twice", r.Name),
-				"give one another name")
-		}
+		names.once(c, join(where, "name"), r.Name, "give one another name",
+			"subflow rule %q is there twice")
 		c.subflowRule(where, s, r)
 	}
 }

@@ -282,14 +282,7 @@ func (c *checker) telemetryInterfaces(where string, names []string) {
 	if len(names) == 0 {
 		c.invalid(where, "there is no interface", "add its name, like [eth0]")
 	}
-	for i, name := range names {
-		at := fmt.Sprintf("%s[%d]", where, i)
-		c.interfaceName(at, name)
-		if slices.Index(names, name) < i {
-			c.conflict(at, fmt.Sprintf("interface %q is given twice", name),
-				"delete one of the two")
-		}
-	}
+	c.deviceNames(where, names, nil)
 }
 
 func (c *checker) telemetrySource(s *TelemetrySource) {
@@ -300,10 +293,7 @@ func (c *checker) telemetrySource(s *TelemetrySource) {
 	for i, w := range s.Watch {
 		where := fmt.Sprintf("telemetry.source.watch[%d]", i)
 		c.name(join(where, "name"), "watch", w.Name)
-		if _, taken := names.add(w.Name, ""); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("watch %q is given twice", w.Name),
-				"rename or delete one of the two")
-		}
+		names.once(c, join(where, "name"), w.Name, renameOne, "watch %q is given twice")
 		c.telemetryWatch(where, w)
 	}
 }

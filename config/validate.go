@@ -275,13 +275,24 @@ func (u unique[K]) add(key K, owner string) (earlier string, taken bool) {
 	return earlier, taken
 }
 
+// What mends a key that has two users.
+const (
+	deleteOne = "delete one of the two"
+	renameOne = "rename or delete one of the two"
+)
+
+// once files a conflict if the key has a user already. The text has a verb for the key, and others
+// for what follows.
+func (u unique[K]) once(c *checker, path string, key K, mend, text string, more ...any) {
+	if _, taken := u.add(key, path); taken {
+		c.conflict(path, fmt.Sprintf(text, append([]any{key}, more...)...), mend)
+	}
+}
+
 // serviceNames and endpoints are checked the same way for both roles.
 func (c *checker) distinct(where, name string, e Endpoint, names unique[string],
 	endpoints unique[Endpoint]) {
-	if _, taken := names.add(name, name); taken {
-		c.conflict(join(where, "name"), fmt.Sprintf("service %q is given twice", name),
-			"rename or delete one of the two")
-	}
+	names.once(c, join(where, "name"), name, renameOne, "service %q is given twice")
 	if owner, taken := endpoints.add(e, name); taken && e.VIP.IsValid() {
 		c.conflict(join(where, "vip"), fmt.Sprintf("vip %s is used by service %q", e, owner),
 			"choose another port or delete it", join(where, "port"), join(where, "protocol"))

@@ -67,10 +67,7 @@ func (c *checker) source(where string, source netip.Addr) {
 
 func (c *checker) iface(where, name string, names unique[string]) {
 	c.interfaceName(join(where, "name"), name)
-	if _, taken := names.add(name, name); taken {
-		c.conflict(join(where, "name"), fmt.Sprintf("interface %q is given twice", name),
-			"delete one of the two")
-	}
+	names.once(c, join(where, "name"), name, deleteOne, "interface %q is given twice")
 }
 
 func (c *checker) services(e *Edge) {
@@ -104,11 +101,8 @@ func (c *checker) backends(where string, s Service, e *Edge) {
 		at := fmt.Sprintf("%s.backends[%d]", where, i)
 		c.name(join(at, "name"), "backend", b.Name)
 		c.backendSID(join(at, "sid"), b.SID, e.Encapsulation)
-		if _, taken := names.add(b.Name, b.Name); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("backend %q is given twice in service %q",
-				b.Name, s.Name),
-				"rename or delete one of the two")
-		}
+		names.once(c, join(at, "name"), b.Name, renameOne,
+			"backend %q is given twice in service %q", s.Name)
 		if owner, taken := sids.add(b.SID, b.Name); taken && b.SID.IsValid() {
 			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is used by backend %q", b.SID, owner),
 				"give each backend of a service its own SID")
@@ -197,10 +191,7 @@ func (c *checker) sids(sids []SID) {
 	prefixes := unique[netip.Prefix]{}
 	for i, s := range sids {
 		where := fmt.Sprintf("host.sids[%d].prefix", i)
-		if _, taken := prefixes.add(s.Prefix, ""); taken {
-			c.conflict(where, fmt.Sprintf("prefix %s is given twice", s.Prefix),
-				"delete one of the two")
-		}
+		prefixes.once(c, where, s.Prefix, deleteOne, "prefix %s is given twice")
 		c.sid(where, fmt.Sprintf("host.sids[%d].behavior", i), s)
 		c.backup(fmt.Sprintf("host.sids[%d].backup", i), s)
 	}

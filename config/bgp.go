@@ -116,9 +116,6 @@ const (
 	WhileHealthy AnnounceVIPs = "healthy"
 )
 
-// What the bgp section need not say.
-const ()
-
 var (
 	families = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6, LinkState}
 )

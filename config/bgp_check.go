@@ -89,10 +89,8 @@ func (c *checker) bfd(where string, n Neighbor) {
 }
 
 func (c *checker) families(where string, n Neighbor, b *BGP) {
-	if len(n.Families) == 0 {
-		c.invalid(where, "no family is given",
-			"write some of "+alternatives(families)+", or delete the key")
-	}
+	c.some(where, len(n.Families), "no family is given",
+		"write some of "+alternatives(families)+", or delete the key")
 	seen := unique[Family]{}
 	for i, f := range n.Families {
 		at := fmt.Sprintf("%s[%d]", where, i)

@@ -29,10 +29,8 @@ func ReadTopologySpeaker(section ast.Node) (*BGP, error) {
 	c := &checker{node: &Node{BGP: &b}}
 	c.settings("bgp", fields, reflect.ValueOf(&b).Elem())
 	b.check(c)
-	if len(b.Neighbors) == 0 {
-		c.invalid("bgp.neighbors", "the speaker has no neighbor",
-			`add "- {address: 2001:db8::1, asn: 64512}"`)
-	}
+	c.some("bgp.neighbors", len(b.Neighbors), "the speaker has no neighbor",
+		`add "- {address: 2001:db8::1, asn: 64512}"`)
 	for _, p := range c.problems {
 		d.judge(p)
 	}

@@ -113,10 +113,8 @@ func (r *CFLB) faces() []Face {
 }
 
 func (r *CFLB) check(c *checker) {
-	if len(r.Interfaces) == 0 {
-		c.invalid("cflb.interfaces", "there is no interface on which packets arrive",
-			`add "- {name: eth0}"`)
-	}
+	c.some("cflb.interfaces", len(r.Interfaces), "there is no interface on which packets arrive",
+		`add "- {name: eth0}"`)
 	c.xdpInterfaces("cflb", r.Interfaces)
 	c.directory("cflb.keyFile", r.KeyFile)
 	if r.IPv4 == nil && r.IPv6 == nil {

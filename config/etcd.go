@@ -67,10 +67,8 @@ func (c *checker) etcd(e *Etcd) {
 	if e == nil {
 		return
 	}
-	if len(e.Endpoints) == 0 {
-		c.invalid("edge.etcd.endpoints", "no endpoint of etcd is given",
-			`add "http://[fd00:5e::3]:2379", or delete etcd`)
-	}
+	c.some("edge.etcd.endpoints", len(e.Endpoints), "no endpoint of etcd is given",
+		`add "http://[fd00:5e::3]:2379", or delete etcd`)
 	c.count("edge.etcd.endpoints", "endpoints", len(e.Endpoints), maxEtcdEndpoints)
 	secure, seen := e.secure(), unique[string]{}
 	for i, endpoint := range e.Endpoints {

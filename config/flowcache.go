@@ -13,9 +13,6 @@ type FlowCache struct {
 	Entries int `key:"entries" default:"1048576" range:"64 268435456"`
 }
 
-// Bounds of FlowCache.Entries: 512 bytes to 2 GiB.
-const ()
-
 func (c *checker) flowCache(e *Edge) {
 	f := e.FlowCache
 	if f == (FlowCache{}) {

@@ -70,10 +70,8 @@ const (
 )
 
 func (f *Flowlets) check(c *checker) {
-	if len(f.Interfaces) == 0 {
-		c.invalid("flowlets.interfaces", "there is none by which packets leave",
-			"name those: ip link lists them")
-	}
+	c.some("flowlets.interfaces", len(f.Interfaces), "there is none by which packets leave",
+		"name those: ip link lists them")
 	c.deviceNames("flowlets.interfaces", f.Interfaces, nil)
 	if !f.Source.Is6() {
 		c.invalid("flowlets.source", fmt.Sprintf("%s is no IPv6 address", f.Source),

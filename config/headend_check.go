@@ -30,8 +30,6 @@ const (
 	protocolUDP    = 17
 )
 
-var ()
-
 func (h *Headend) faces() []Face {
 	return slices.Concat(facesOf(h.Interfaces, Face{Domain: true, Clients: true, Sends: true}),
 		plainFaces(h.Uplinks, Face{Domain: true, Sends: true}), plainFaces(h.Local, Face{}))
@@ -74,9 +72,10 @@ type identity struct {
 func (c *checker) xdpInterfaces(role string, interfaces []XDPInterface) {
 	names := unique[string]{}
 	for i, iface := range interfaces {
-		where := fmt.Sprintf("%s.interfaces[%d]", role, i)
-		c.iface(where, iface.Name, names)
-		c.oneRole(join(where, "name"), role, iface.Name)
+		where := fmt.Sprintf("%s.interfaces[%d].name", role, i)
+		c.interfaceName(where, iface.Name)
+		names.once(c, where, iface.Name, deleteOne, "interface %q is given twice")
+		c.oneRole(where, role, iface.Name)
 	}
 }
 
@@ -115,10 +114,8 @@ func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity]
 				"choose another color", join(where, "endpoint"))
 		}
 	}
-	if len(p.Paths) == 0 {
-		c.invalid(join(where, "paths"), fmt.Sprintf("policy %q has no path", p.Name),
-			"add one with name, action and lists")
-	}
+	c.some(join(where, "paths"), len(p.Paths), fmt.Sprintf("policy %q has no path", p.Name),
+		"add one with name, action and lists")
 	if len(p.Paths) > maxPaths {
 		c.invalid(join(where, "paths"), fmt.Sprintf("%d paths are given", len(p.Paths)),
 			fmt.Sprintf("write at most %d", maxPaths))

@@ -9,8 +9,6 @@ import (
 	"sextant/packet/srv6"
 )
 
-var ()
-
 // Bounds of checks.
 const (
 	minCheckTimeout = 10 * time.Millisecond

@@ -91,10 +91,8 @@ func (c *checker) hostHMAC(h *HMAC) {
 	if h == nil {
 		return
 	}
-	if len(h.Keys) == 0 {
-		c.invalid("host.hmac.keys", "there is no key",
-			`add "- {id: 7, keyFile: /etc/sextant/hmac.7}"`)
-	}
+	c.some("host.hmac.keys", len(h.Keys), "there is no key",
+		`add "- {id: 7, keyFile: /etc/sextant/hmac.7}"`)
 	c.count("host.hmac.keys", "keys", len(h.Keys), maxHMACKeys)
 	ids := unique[int]{}
 	for i, k := range h.Keys {

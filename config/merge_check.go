@@ -11,14 +11,10 @@ import (
 func (m *Merge) faces() []Face { return facesOf(m.Interfaces, Face{Domain: true}) }
 
 func (m *Merge) check(c *checker) {
-	if len(m.Interfaces) == 0 {
-		c.invalid("merge.interfaces", "the egress has no interface", `add "- {name: eth0}"`)
-	}
+	c.some("merge.interfaces", len(m.Interfaces), "the egress has no interface", `add "- {name: eth0}"`)
 	c.xdpInterfaces("merge", m.Interfaces)
-	if len(m.SIDs) == 0 {
-		c.invalid("merge.sids", "the egress has no SID",
-			`add "- {prefix: "fcbb:bb00:2:f::/80", flows: [1, 2]}"`)
-	}
+	c.some("merge.sids", len(m.SIDs), "the egress has no SID",
+		`add "- {prefix: "fcbb:bb00:2:f::/80", flows: [1, 2]}"`)
 	c.count("merge.sids", "protected flows", len(m.SIDs), MaxMerges)
 	marks, flows := map[netip.Prefix]int{}, unique[memberFlow]{}
 	for i, s := range m.SIDs {
@@ -79,10 +75,8 @@ func (c *checker) mergeFlows(where string, s MergeSID, flows unique[memberFlow])
 	if s.Form == NumberedInSID {
 		most = srv6.MaxRedundancySIDFlow
 	}
-	if len(s.Flows) == 0 {
-		c.invalid(at, "no flow is given",
-			`write the flow ids of the paths, which "sextant policy show" tells at the head-end`)
-	}
+	c.some(at, len(s.Flows), "no flow is given",
+		`write the flow ids of the paths, which "sextant policy show" tells at the head-end`)
 	c.count(at, "flows", len(s.Flows), MaxMergePaths)
 	if s.Copies < 0 || s.Copies > len(s.Flows) {
 		c.invalid(join(where, "copies"), fmt.Sprintf("%d copies of a packet on %d paths", s.Copies,

@@ -78,8 +78,6 @@ const (
 	maxVRFs   = 64
 )
 
-var ()
-
 // KernelVRFs lists those that the kernel forwards.
 func (r *Routing) KernelVRFs() (list []VRF) {
 	if r != nil {

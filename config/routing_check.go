@@ -6,9 +6,7 @@ import (
 )
 
 func (r *Routing) check(c *checker) {
-	if len(r.VRFs) == 0 {
-		c.invalid("routing.vrfs", "no VRF is given", `add "- {name: blue, source: fpm, table: 10}"`)
-	}
+	c.some("routing.vrfs", len(r.VRFs), "no VRF is given", `add "- {name: blue, source: fpm, table: 10}"`)
 	c.count("routing.vrfs", "VRFs", len(r.VRFs), maxVRFs)
 	names, tables, sids, interfaces := unique[string]{}, unique[int]{}, unique[netip.Addr]{},
 		unique[string]{}

@@ -47,10 +47,8 @@ func (c *checker) southbound(s *Southbound, flows int) {
 		c.invalid(where, "flows can have no paths of their own here",
 			"add headend.flows, like 65536, or delete southbound", "headend.flows")
 	}
-	if len(s.Controllers) == 0 {
-		c.invalid(join(where, "controllers"), "no controller is given",
-			`add "[fd00:5e::9]:9478", or delete southbound`)
-	}
+	c.some(join(where, "controllers"), len(s.Controllers), "no controller is given",
+		`add "[fd00:5e::9]:9478", or delete southbound`)
 	c.count(join(where, "controllers"), "controllers", len(s.Controllers), maxControllers)
 	seen := unique[string]{}
 	for i, address := range s.Controllers {

@@ -42,15 +42,11 @@ const (
 func (s *Strays) faces() []Face { return facesOf(s.Interfaces, Face{Domain: true}) }
 
 func (s *Strays) check(c *checker) {
-	if len(s.Interfaces) == 0 {
-		c.invalid("strays.interfaces", "there is no interface on which strays arrive",
-			`add "- {name: eth0}"`)
-	}
+	c.some("strays.interfaces", len(s.Interfaces), "there is no interface on which strays arrive",
+		`add "- {name: eth0}"`)
 	c.xdpInterfaces("strays", s.Interfaces)
-	if len(s.VRFs) == 0 {
-		c.invalid("strays.vrfs", "there is no VRF whose strays are taken away",
-			`add "- {vrf: blue, backup: green}"`)
-	}
+	c.some("strays.vrfs", len(s.VRFs), "there is no VRF whose strays are taken away",
+		`add "- {vrf: blue, backup: green}"`)
 	c.count("strays.vrfs", "VRFs", len(s.VRFs), maxStrayVRFs)
 	names, sids := unique[string]{}, unique[netip.Prefix]{}
 	for i, v := range s.VRFs {
@@ -99,10 +95,8 @@ func (c *checker) strayVRF(where string, v StrayVRF) {
 				"delete except, and the SID from sids",
 				join(where, "sids"))
 		}
-		if len(v.SIDs) == 0 {
-			c.invalid(where, "the namespace has no SID",
-				`add "sids:" and the SIDs whose packets the kernel leads into it`)
-		}
+		c.some(where, len(v.SIDs), "the namespace has no SID",
+			`add "sids:" and the SIDs whose packets the kernel leads into it`)
 	}
 }
 

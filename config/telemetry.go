@@ -279,9 +279,7 @@ func (n *Node) sendsAtXDP(name string) string {
 }
 
 func (c *checker) telemetryInterfaces(where string, names []string) {
-	if len(names) == 0 {
-		c.invalid(where, "there is no interface", "add its name, like [eth0]")
-	}
+	c.some(where, len(names), "there is no interface", "add its name, like [eth0]")
 	c.deviceNames(where, names, nil)
 }
 
@@ -357,10 +355,8 @@ func (n *Node) TelemetryWatches() []TelemetryWatch {
 
 func (c *checker) telemetrySink(s *TelemetrySink) {
 	c.telemetryInterfaces("telemetry.sink.interfaces", s.Interfaces)
-	if len(s.SIDs) == 0 {
-		c.invalid("telemetry.sink.sids", "the sink has no SID",
-			`add the prefixes of this machine's decapsulating SIDs, like ["fcbb:bb00:1::/48"]`)
-	}
+	c.some("telemetry.sink.sids", len(s.SIDs), "the sink has no SID",
+		`add the prefixes of this machine's decapsulating SIDs, like ["fcbb:bb00:1::/48"]`)
 	c.count("telemetry.sink.sids", "SIDs", len(s.SIDs), maxTelemetrySIDs)
 	c.count("telemetry.sink.mirrors", "mirrors", len(s.Mirrors), maxControllers-1)
 	for i, to := range s.Mirrors {

@@ -136,10 +136,8 @@ func (c *checker) socket(where, socket string) {
 func (c *checker) domain() {
 	d := c.node.Domain
 	c.leastMTU(d)
-	if len(d.Infrastructure) == 0 {
-		c.invalid("domain.infrastructure", "no infrastructure prefix is given",
-			"name the prefix of the addresses that edges send from")
-	}
+	c.some("domain.infrastructure", len(d.Infrastructure), "no infrastructure prefix is given",
+		"name the prefix of the addresses that edges send from")
 	c.count("domain.infrastructure", "infrastructure prefixes", len(d.Infrastructure),
 		maxInfrastructure)
 	for i, p := range d.Infrastructure {
@@ -261,6 +259,13 @@ func (c *checker) count(path, what string, n, limit int) {
 	if n > limit {
 		c.invalid(path, fmt.Sprintf("%d %s are given", n, what),
 			fmt.Sprintf("the data plane holds %d", limit))
+	}
+}
+
+// some checks that a list is not empty.
+func (c *checker) some(path string, n int, text, mend string) {
+	if n == 0 {
+		c.invalid(path, text, mend)
 	}
 }
 

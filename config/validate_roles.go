@@ -9,9 +9,11 @@ import (
 )
 
 func (e *Edge) faces() []Face {
-	return facesOf(lists.Map(e.Interfaces, func(i EdgeInterface) XDPInterface {
-		return XDPInterface(i)
-	}), Face{Domain: true, Clients: true, Sends: true})
+	return facesOf(e.xdpInterfaces(), Face{Domain: true, Clients: true, Sends: true})
+}
+
+func (e *Edge) xdpInterfaces() []XDPInterface {
+	return lists.Map(e.Interfaces, func(i EdgeInterface) XDPInterface { return XDPInterface(i) })
 }
 
 func (e *Edge) check(c *checker) {
@@ -24,16 +26,9 @@ func (e *Edge) check(c *checker) {
 	c.edgeHMAC(e)
 	c.source("edge.source", e.Source)
 	c.site("edge.site", e.Site)
-	if len(e.Interfaces) == 0 {
-		c.invalid("edge.interfaces", "the edge has no interface",
-			`add "- {name: eth0, side: mixed}"`)
-	}
-	names := unique[string]{}
-	for i, iface := range e.Interfaces {
-		where := fmt.Sprintf("edge.interfaces[%d]", i)
-		c.iface(where, iface.Name, names)
-		c.oneRole(join(where, "name"), "edge", iface.Name)
-	}
+	c.some("edge.interfaces", len(e.Interfaces), "the edge has no interface",
+		`add "- {name: eth0, side: mixed}"`)
+	c.xdpInterfaces("edge", e.xdpInterfaces())
 	c.shadow(e.Shadow)
 	c.flowCache(e)
 	c.peers(e.Peers)
@@ -63,11 +58,6 @@ func (c *checker) source(where string, source netip.Addr) {
 			"use an address inside infrastructure, or add its prefix there",
 			"domain.infrastructure")
 	}
-}
-
-func (c *checker) iface(where, name string, names unique[string]) {
-	c.interfaceName(join(where, "name"), name)
-	names.once(c, join(where, "name"), name, deleteOne, "interface %q is given twice")
 }
 
 func (c *checker) services(e *Edge) {
@@ -144,16 +134,21 @@ func (c *checker) backendSID(where string, sid netip.Addr, encapsulation Encapsu
 }
 
 func (h *Host) faces() []Face {
-	return facesOf(lists.Map(h.Interfaces, func(i HostInterface) XDPInterface {
+	return facesOf(h.xdpInterfaces(), Face{Domain: true, Sends: true})
+}
+
+func (h *Host) xdpInterfaces() []XDPInterface {
+	return lists.Map(h.Interfaces, func(i HostInterface) XDPInterface {
 		return XDPInterface{Name: i.Name, Mode: i.Mode}
-	}), Face{Domain: true, Sends: true})
+	})
 }
 
 func (h *Host) check(c *checker) {
 	if h.Cgroup != "" {
 		c.directory("host.cgroup", h.Cgroup)
 	}
-	c.hostInterfaces(h)
+	c.some("host.interfaces", len(h.Interfaces), "the host has no interface", `add "- {name: eth0}"`)
+	c.xdpInterfaces("host", h.xdpInterfaces())
 	c.hostHMAC(h.HMAC)
 	c.sids(h.SIDs)
 	c.learners(h)
@@ -170,24 +165,9 @@ func (h *Host) check(c *checker) {
 	}
 }
 
-// hostInterfaces also refuses those of the edge: an interface runs one XDP program.
-func (c *checker) hostInterfaces(h *Host) {
-	if len(h.Interfaces) == 0 {
-		c.invalid("host.interfaces", "the host has no interface", `add "- {name: eth0}"`)
-	}
-	names := unique[string]{}
-	for i, iface := range h.Interfaces {
-		where := fmt.Sprintf("host.interfaces[%d]", i)
-		c.iface(where, iface.Name, names)
-		c.oneRole(join(where, "name"), "host", iface.Name)
-	}
-}
-
 func (c *checker) sids(sids []SID) {
-	if len(sids) == 0 {
-		c.invalid("host.sids", "the host has no SID",
-			`add "- {prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}"`)
-	}
+	c.some("host.sids", len(sids), "the host has no SID",
+		`add "- {prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}"`)
 	prefixes := unique[netip.Prefix]{}
 	for i, s := range sids {
 		where := fmt.Sprintf("host.sids[%d].prefix", i)

@@ -159,7 +159,6 @@ func registerAllWords() {
 	registerWords[SelectorCipher]("feistel", "rc5", "skip32")
 }
 
-// wordsOf are the valid words of a type of text, for messages.
 // textOf writes a scalar for people.
 func (s *setting) textOf(v reflect.Value) string {
 	if !s.list {

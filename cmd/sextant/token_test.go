@@ -39,7 +39,7 @@ func TestToken(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || strings.Contains(string(text), "ada") {
+	if err != nil || strings.Contains(string(text), "\nada ") { // a digest can have these letters
 		t.Errorf("the file still has the removed token: %s, %v", text, err)
 	}
 	end, err := expiryOf("30d", time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -216,7 +216,7 @@ func (c *Scenario) runFlows(g *topology.Graph, config packet.Config, m *measure,
 			stopped = progress(f.Start.Seconds() / c.Duration.Seconds())
 		}
 		return f, ok && stopped == nil
-	}, duration(c.until().Nanoseconds()))
+	}, duration(c.Duration.Nanoseconds()))
 	if err == nil {
 		err = stopped
 	}

@@ -129,6 +129,21 @@ func TestFlowMode(t *testing.T) {
 	}
 }
 
+// At flow level, too, flows that have begun go on when no more begin.
+func TestFlowModeGoesOn(t *testing.T) {
+	const text = `
+mode: flow
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts: 2}
+links: {rate: 1Gbps, delay: 1us}
+traffic: {pattern: random, sizes: "10000000", load: 0.5, until: 100ms}
+duration: 100s
+`
+	if r := run(t, text, "random", 1); r.Unfinished > 0 || r.Flows == 0 ||
+		r.MeanMs < 80 { // of one flow alone
+		t.Errorf("%d flows have ended, %d not, in %g ms", r.Flows, r.Unfinished, r.MeanMs)
+	}
+}
+
 // Rerouting makes flows faster on a fabric that carries half of what hosts send: a third at a load
 // of 0.8 of its links. To look at two random paths is within
 // 5 % of looking at all.

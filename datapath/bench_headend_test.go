@@ -1,9 +1,11 @@
 package datapath
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -61,9 +63,9 @@ const (
 
 var benchVia = netip.MustParseAddr("fcbb:bb00:1:e::")
 
-// benchTable gives all traffic to one policy.
+// benchTable is a table of one policy, which has all traffic.
 func benchTable(t testing.TB, h *Headend, action srpolicy.Action, copies int,
-	form srpolicy.Redundancy) {
+	form srpolicy.Redundancy) srpolicy.Table {
 	t.Helper()
 	var lists []srpolicy.List
 	for i := range copies {
@@ -75,14 +77,24 @@ func benchTable(t testing.TB, h *Headend, action srpolicy.Action, copies int,
 	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy},
 		h.Source(), nil)
 	must(t, err)
-	must(t, h.SetTable(table))
+	return table
+}
+
+// benchGroup has all flows choose of a group of one list, and remember it.
+func benchGroup(t testing.TB, h *Headend) {
+	t.Helper()
+	list := benchTable(t, h, srpolicy.Path, 1, srpolicy.None)[0].Lists[0]
+	must(t, h.SetTable(nil))
+	must(t, errors.Join(h.SetGroups([]Group{{Prefix: netip.PrefixFrom(hostVIPv6, 128),
+		Lists: []srpolicy.Header{list}, Weights: []uint32{1}, Hold: time.Hour}})...))
 }
 
 // headendRows returns the rows, and the interface where copies come out of the loop.
 func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	t.Helper()
-	open := func(action srpolicy.Action, copies int, form srpolicy.Redundancy) *Headend {
+	start := func(spread int) *Headend {
 		h, err := OpenHeadend(w.dir, HeadendConfig{
+			Flows: spread, Spread: spread,
 			Domain: Domain{
 				Secret: testSecret,
 				Source: netip.MustParseAddr("fd00:5e::1"),
@@ -93,20 +105,31 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 		must(t, err)
 		t.Cleanup(h.Close)
 		must(t, h.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}}))
-		benchTable(t, h, action, copies, form)
 		return h
 	}
-	arriving := benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1<<14)
+	open := func(action srpolicy.Action, copies int, form srpolicy.Redundancy) *Headend {
+		h := start(0)
+		must(t, h.SetTable(benchTable(t, h, action, copies, form)))
+		return h
+	}
+	const flows = 1 << 14
+	arriving := benchArriving(t, benchACK(benchClientV6, hostVIPv6), flows)
 	of := func(name string, h *Headend, verdict uint32, counted string) benchRow {
 		return benchRow{name: name, program: h.programs[Internal], frame: arriving,
 			verdict: verdict, counted: benchOutcome(t, h.collection, counted)}
 	}
 	plain, numbered := open(srpolicy.Path, 1, srpolicy.None), open(srpolicy.Path, 1, srpolicy.TLV)
+	group := start(2 * flows)
+	benchGroup(t, group)
 	two, three := open(srpolicy.Mirror, 2, srpolicy.TLV), open(srpolicy.Mirror, 3, srpolicy.TLV)
+	one := of("the same, one flow", group, xdpTransmit, "transmitted")
+	one.frame = benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1)
 	copied := of(rowCopy, two, xdpRedirect, "redirected")
 	copied.frame = benchCopy(t, two.programs[Internal], w, arriving)
 	return []benchRow{
 		of("encapsulate (2 SIDs)", plain, xdpTransmit, "transmitted"),
+		of("encapsulate (2 SIDs), of a group", group, xdpTransmit, "transmitted"),
+		one,
 		of("encapsulate (2 SIDs, TLV)", numbered, xdpTransmit, "transmitted"),
 		of("replicate: number, and 2 into the loop", two, xdpRedirect, "copied"),
 		of("replicate: number, and 3 into the loop", three, xdpRedirect, "copied"),

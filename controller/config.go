@@ -83,6 +83,7 @@ type Policy struct {
 	Unknown      float64       `yaml:"unknown"`
 	Threshold    float64       `yaml:"threshold"`
 	Chance       float64       `yaml:"chance"`
+	Sampled      bool          `yaml:"sampled"`
 	Forget       time.Duration `yaml:"forget"`
 	Groups       time.Duration `yaml:"groups"`
 	Flowlet      time.Duration `yaml:"flowlet"`
@@ -235,5 +236,6 @@ func (p Policy) settings() (reroute.Settings, error) {
 		Faster: p.Faster, Herd: p.Herd, Settle: p.Settle,
 		BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
 		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
-		Chance: p.Chance, Forget: p.Forget, Groups: p.Groups, Flowlet: p.Flowlet}, err
+		Chance: p.Chance, Sampled: p.Sampled, Forget: p.Forget, Groups: p.Groups,
+		Flowlet: p.Flowlet}, err
 }

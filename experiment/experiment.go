@@ -47,8 +47,8 @@ func Papers() []Paper {
 type Options struct {
 	Folder string // results go into a folder below, named after the experiment
 	Quick  bool   // fewer cases: shows that it runs, not what the source shows
-	// of experiments that make requests, in each setting; 0: as many as the source, or fewer if
-	// Quick
+	// of experiments that make requests, or iterations, in each setting; 0: as many as the source,
+	// or fewer if Quick
 	Requests int
 	// of experiments that look at packets: a pcap or pcapng file in place of synthetic ones
 	Capture string

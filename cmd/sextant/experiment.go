@@ -130,8 +130,8 @@ interrupted resumes where it was; --fresh starts again. With -o json it prints w
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "take fewer cases, to see that it runs")
 	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "start again instead of resuming")
 	cmd.Flags().IntVar(&o.Requests, "requests", 0,
-		"of experiments that make requests: how many in each setting, instead of the source's "+
-			"number")
+		"of experiments that make requests, or iterations: how many in each setting, instead of "+
+			"the source's number")
 	cmd.Flags().StringVar(&o.Capture, "capture", "",
 		"of cflb-fig6 and cflb-fig7: the packets of a pcap or pcapng `file` in place of "+
 			"synthetic ones")

@@ -31,6 +31,7 @@ type labHosts struct {
 	names     []string // in the order of the simulator's hosts
 	addresses []netip.Addr
 	sent      atomic.Int64 // flows so far
+	firstPort int          // of connections that stay
 	reads     sync.Map     // by number of the flow: *flowRead
 }
 

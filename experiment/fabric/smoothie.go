@@ -371,6 +371,34 @@ func settings4() (all []setting) {
 	return all
 }
 
+// rerouted is how often all flows were, and how often the worst one.
+func (o outcome) rerouted() (all, most int) {
+	for times, flows := range o.Moves {
+		all += times * flows
+	}
+	return all, max(0, len(o.Moves)-1)
+}
+
+// compareReroutes compares how often flows are rerouted with CLOVE, at each load.
+func compareReroutes(r *experiment.Recorder, outcomes []outcome) {
+	for _, clove := range outcomes {
+		if clove.Scheme != "clove" && clove.Scheme != "smoothie-clove" {
+			continue
+		}
+		its, worst := clove.rerouted()
+		for _, o := range outcomes {
+			all, most := o.rerouted()
+			if o.Load != clove.Load || o.Scheme == clove.Scheme || all == 0 {
+				continue
+			}
+			r.Compare(experiment.Comparison{What: fmt.Sprintf("reroutes of all flows: %s and %s "+
+				"at %.0f %%", o.Scheme, clove.Scheme, 100*o.Load), Source: "fewer (figure 4)",
+				Ours: fmt.Sprintf("%d and %d, of the worst flow %d and %d", all, its, most, worst),
+				Says: fmt.Sprintf("%.1f times fewer", float64(its)/float64(all))})
+		}
+	}
+}
+
 func reportSmoothie4(r *experiment.Recorder, name string, outcomes []outcome) error {
 	r.Table(smoothieTable(name, "How often flows are rerouted", outcomes))
 	c := chart.Chart{Title: "Flows by how often they are rerouted", X: "reroutes",
@@ -400,5 +428,6 @@ func reportSmoothie4(r *experiment.Recorder, name string, outcomes []outcome) er
 				"%.1f %% more than five times", 100*two, 100*five),
 			Says: fmt.Sprintf("%d at most", max(0, len(o.Moves)-1))})
 	}
+	compareReroutes(r, outcomes)
 	return r.Chart(name, c)
 }

@@ -25,7 +25,7 @@ import (
 	"sextant/te/reroute"
 )
 
-// smoothieYAML is the network as a lab, with the words NAME and PORT.
+// smoothieYAML is the network as a lab, with the words NAME, PORT, RATE and LINKS.
 //
 //go:embed smoothie_lab.yaml
 var smoothieYAML string
@@ -53,6 +53,18 @@ const smoothiePatience = 2 * time.Minute
 func port() string {
 	return fmt.Sprintf("stab mtu 2048 tsize 512 mpu %d tbf rate %dbit burst %d limit %d",
 		packetUnit, portRate*packetUnit*8, packetUnit+50, portQueue*packetUnit)
+}
+
+// rate is that of a port, as its queueing discipline counts: of which utilization is a share.
+func rate() string { return fmt.Sprintf("%dkbit", portRate*packetUnit*8/1000) }
+
+// spineLinks are the links of a spine with their rates, in its node file.
+func spineLinks() string {
+	var links []string
+	for leaf := range smoothieLeaves {
+		links = append(links, fmt.Sprintf("{interface: leaf%d, rate: %s}", leaf+1, rate()))
+	}
+	return strings.Join(links, ", ")
 }
 
 // smoothieLab is the network while it is up.
@@ -91,7 +103,8 @@ func inSmoothieLab(ctx context.Context, name string,
 // smoothieSpec is the network with keys for its leaves and its controller.
 func smoothieSpec(name string) (*lab.Spec, error) {
 	spec, err := lab.Parse("smoothie_lab.yaml",
-		[]byte(strings.NewReplacer("NAME", name, "PORT", port()).Replace(smoothieYAML)))
+		[]byte(strings.NewReplacer("NAME", name, "PORT", port(), "RATE", rate(), "LINKS",
+			spineLinks()).Replace(smoothieYAML)))
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +161,12 @@ func smoothieEdges() string {
 func (x setting) controllerFile(dir string) string {
 	text := &strings.Builder{}
 	policy := fmt.Sprintf("name: %s", x.Scheme)
-	if x.Scheme == reroute.Sextant.String() {
-		policy += fmt.Sprintf(", tau: %v, sampling: %g, groups: %v", x.tau(),
-			1/float64(x.OneIn), 10*x.tau())
+	switch x.Scheme {
+	case sampledPauses:
+		policy = fmt.Sprintf("name: %v, sampled: true", reroute.Smoothie)
+	case reroute.Sextant.String():
+		policy += fmt.Sprintf(", tau: %v, sampling: %g, groups: %v, flowlet: %v", x.tau(),
+			1/float64(x.OneIn), groupsPerTau*x.tau(), flowletPerTau*x.tau())
 	}
 	fmt.Fprintf(text, `topology: %[1]s/network.edges
 block: "fcbb:bb00::/32"
@@ -181,16 +197,37 @@ routers:
 	return text.String()
 }
 
+// sampledPauses is the scheme of SMOOTHIE with pauses of which packets with telemetry tell alone.
+const sampledPauses = "smoothie-sampled"
+
+// Head-ends are told weights as often, in taus, as in the simulator's examples, and flows choose
+// again after pauses that are longer than round trips through full queues.
+const groupsPerTau, flowletPerTau = 3, 4
+
 // tau is the threshold of pauses.
 func (x setting) tau() time.Duration {
 	return time.Duration(x.RTTs * tunedRTT * float64(time.Millisecond))
+}
+
+// telemetry is what a leaf does in a setting.
+func (x setting) telemetry(t *config.Telemetry) {
+	t.Source.OneIn, t.Sink.Gap = x.OneIn, x.tau()
+	t.Source.Metadata, t.Sink.Report = nil, []config.TelemetryReason{config.ReportGap,
+		config.ReportEach}
+	switch x.Scheme {
+	case reroute.Sextant.String(): // it spreads flows by how much of links is used
+		t.Source.Metadata = []config.TelemetryMetadata{"node", "queue", "utilization"}
+	case reroute.Clove.String(): // it looks at queues that are nearly full, and at nothing else
+		t.Sink.Report = []config.TelemetryReason{config.ReportQueue}
+		t.Sink.QueueBytes = int(reroute.Defaults(reroute.Clove).Threshold * portQueue * packetUnit)
+	}
 }
 
 // tune has leaves put telemetry into packets, and report pauses, as a setting has it.
 func (l *smoothieLab) tune(ctx context.Context, x setting) error {
 	for leaf := range smoothieLeaves {
 		if err := l.Change(ctx, fmt.Sprint("leaf", leaf+1), func(n *config.Node) {
-			n.Telemetry.Source.OneIn, n.Telemetry.Sink.Gap = x.OneIn, x.tau()
+			x.telemetry(n.Telemetry)
 		}); err != nil {
 			return err
 		}

@@ -44,18 +44,22 @@ func tableOfLab(cells []cell) experiment.Table {
 
 func noteLab(r *experiment.Recorder, s span) {
 	r.Note("Flows begin for %v and are waited for until %v; one that has not ended then counts "+
-		"as long as it was waited for. All settings of a load have the same flows, and intervals "+
-		"are of 95 %%, of the differences between these: one run of each setting.", s.begin,
-		s.lasts)
+		"as long as it was waited for. All settings of a load have the same flows, in each of %d "+
+		"iterations; another iteration has other ports, which are hashed to other paths. "+
+		"Intervals are of 95 %%, of the differences between iterations with the same flows and "+
+		"ports, or, of one iteration, between flows. Flows and drops are those of all.", s.begin,
+		s.lasts, iterationsOf(r))
 	if s.divided > 1 {
 		r.Note("Flows are %d times smaller than those of web search.", s.divided)
 	}
 	r.Note("Ports of switches count packets, acknowledgements too; what hosts send into their " +
 		"leaf has no limit, as in the paper's programs, so that a client with several flows can " +
 		"fill several of its leaf's ports.")
-	r.Note("Sinks report a pause at once, by a packet without telemetry, too, and if none comes; "+
-		"the paper's report it with the next packet that has telemetry. A threshold of n RTT is "+
-		"n times %d ms. Congestion control is %s.", tunedRTT, smoothieTCP)
+	r.Note("Sinks report a pause at once, by a packet without telemetry, too, and if none comes. "+
+		"The paper's programs report it if the packet that ends it has telemetry; the controller "+
+		"of %s takes these reports alone. Sinks of clove report packets alone that met a queue "+
+		"beyond its threshold. A threshold of n RTT is n times %d ms. Congestion control is %s.",
+		sampledPauses, tunedRTT, smoothieTCP)
 }
 
 func spanOf(r *experiment.Recorder) span {
@@ -78,6 +82,7 @@ func reportSmoothieLab2(r *experiment.Recorder, cells []cell) error {
 			}
 		}
 	}
+	compareReroutes(r, outcomes)
 	noteLab(r, spanOf(r))
 	return r.Chart("fig2-lab", c)
 }

@@ -48,8 +48,9 @@ type persistent struct {
 }
 
 // flowPorts is the port of the first flow, if it opens a connection. Others have those that follow,
-// so that the same connections are hashed to the same paths in each run.
-const flowPorts = 20000
+// so that the same connections are hashed to the same paths by all settings. The next iteration has
+// other ports, as the kernel would choose others: chance would hash all ten alike otherwise.
+const flowPorts, iterationPorts = 20000, 1000
 
 func (p *persistent) take(ctx context.Context, f packet.Flow, number int) (net.Conn, error) {
 	ends := [2]int{f.Src, f.Dst}
@@ -60,7 +61,7 @@ func (p *persistent) take(ctx context.Context, f packet.Flow, number int) (net.C
 		return rest[len(rest)-1], nil
 	}
 	p.mutex.Unlock()
-	c, err := p.hosts.connect(ctx, smoothieTCP, f, flowPorts+number)
+	c, err := p.hosts.connect(ctx, smoothieTCP, f, p.hosts.firstPort+number)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +200,35 @@ func (l *smoothieLab) play(ctx context.Context, x setting, flows []packet.Flow, 
 	c.sum(x, all, moved)
 	c.Drops = drops
 	return c, nil
+}
+
+// summed makes one cell of several iterations.
+func summed(iterations []cell) cell {
+	if len(iterations) == 1 {
+		return iterations[0]
+	}
+	n := float64(len(iterations))
+	all := cell{outcome: outcome{setting: iterations[0].setting}}
+	for _, c := range iterations {
+		all.MeanMs += c.MeanMs / n
+		all.P99Ms += c.P99Ms / n
+		all.Means = append(all.Means, c.MeanMs)
+		all.Flows += c.Flows
+		all.Unfinished += c.Unfinished
+		all.Drops += c.Drops
+		for len(all.Moves) < len(c.Moves) {
+			all.Moves = append(all.Moves, 0)
+		}
+		for times, flows := range c.Moves {
+			all.Moves[times] += flows
+		}
+		all.Idle += c.Idle
+		all.Back += c.Back
+		all.Connections += c.Connections
+		all.RTTMs += c.RTTMs / n
+		all.Reports += c.Reports
+	}
+	return all
 }
 
 // sum makes the outcome of what became of flows, and of decisions that moved them. A flow that did

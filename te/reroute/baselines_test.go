@@ -49,6 +49,30 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
+// Where pauses are sampled, those alone count of which a packet with telemetry tells.
+func TestSampledPauses(t *testing.T) {
+	g := network(t, "a-b", "b-d", "a-c", "c-d")
+	to, _ := g.Lookup("d")
+	current := route(t, g, "a", "b", "d")
+	for _, policy := range []Policy{Smoothie, CloveINT, LetFlow} {
+		for _, sampled := range []bool{false, true} {
+			settings := Defaults(policy)
+			settings.Sampled = sampled
+			d := decider(t, g, settings, 1)
+			asked := func(queues ...Queue) bool {
+				return d.Report(&Report{Flow: tuple(1), From: 0, To: to, Path: current,
+					Pause: true, Queues: queues}).Verdict != Untouched
+			}
+			if told := asked(Queue{Edge: current[1], Occupancy: 0.5}); !told {
+				t.Errorf("%v, sampled %v: a pause with telemetry asks for nothing", policy, sampled)
+			}
+			if told := asked(); told == sampled {
+				t.Errorf("%v, sampled %v: a pause without telemetry: %v", policy, sampled, told)
+			}
+		}
+	}
+}
+
 // All flows left a path when it was full, and nothing reports of it since: CloveINT takes it again
 // before a second has passed, not at once.
 func TestCloveINTReturns(t *testing.T) {

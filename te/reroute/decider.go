@@ -210,7 +210,7 @@ func (d *Decider) asks(r *Report) bool {
 	case Clove:
 	default:
 		// Head-ends choose again by themselves, if they were given weights.
-		return r.Pause && d.settings.Groups == 0
+		return r.Pause && d.settings.Groups == 0 && (!d.settings.Sampled || len(r.Queues) > 0)
 	}
 	for _, q := range r.Queues {
 		if q.Occupancy > d.settings.Threshold {

@@ -87,6 +87,9 @@ type Settings struct {
 	// path, of Clove and Sextant; 1: none does.
 	Threshold float64
 	Chance    float64 // of Clove: with which it does, 0 to 1
+	// Sampled lets pauses count alone of which a packet with telemetry tells, of policies other
+	// than Sextant: sinks of the paper's programs lose the others.
+	Sampled bool
 
 	// Forget is after what time without a report a flow is forgotten; 0: never.
 	Forget time.Duration

@@ -1,5 +1,5 @@
-// Package monitoring defines all metrics of the daemons in one list, and generates the reference
-// page, alert rules and dashboards from it.
+// Package monitoring defines all metrics of the daemons in one list, from which their reference
+// page is made, and what each daemon shows of itself.
 package monitoring
 
 import (

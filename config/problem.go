@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"sextant/packet/lists"
 )
 
 // The kinds of problem, for errors.Is.
@@ -78,10 +80,7 @@ type Errors []error
 
 // Error writes one fault after the other.
 func (e Errors) Error() string {
-	texts := make([]string, len(e))
-	for i, err := range e {
-		texts[i] = err.Error()
-	}
+	texts := lists.Map(e, error.Error)
 	return strings.Join(texts, "\n")
 }
 

@@ -9,6 +9,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/packet/cflb"
+	"sextant/packet/lists"
 	"sextant/te/elephant"
 	"sextant/te/reroute"
 	"sextant/te/topology"
@@ -163,10 +164,7 @@ func (f *fabric) place(c *Config) error {
 
 // leaves are the routers with hosts, each once.
 func (f *fabric) leaves() []topology.Node {
-	var list []topology.Node
-	for _, h := range f.hosts {
-		list = append(list, h.router)
-	}
+	list := lists.Map(f.hosts, func(h hostsAt) topology.Node { return h.router })
 	slices.Sort(list)
 	return slices.Compact(list)
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"sextant/packet/srv6"
 	"sextant/te/segment"
@@ -76,12 +77,9 @@ func (s *segments) last(v topology.Node) (netip.Addr, error) {
 
 // hasParallels tells whether several links lead where one does.
 func hasParallels(g *topology.Graph, e topology.Edge) bool {
-	for _, other := range g.Out(g.From(e)) {
-		if other != e && g.To(other) == g.To(e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Out(g.From(e)), func(other topology.Edge) bool {
+		return other != e && g.To(other) == g.To(e)
+	})
 }
 
 // of is the segment list of a path.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -164,12 +165,7 @@ func (d *dumper) tables(m *ebpf.Map, spec *ebpf.CollectionSpec, of serviceTable)
 }
 
 func isZero(value []byte) bool {
-	for _, b := range value {
-		if b != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(value, func(b byte) bool { return b != 0 })
 }
 
 // inWords reads bytes by their C type. What has no type is hexadecimal, or a number if it could be

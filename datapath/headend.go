@@ -12,6 +12,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sextant/packet/lists"
 	"sextant/te/srpolicy"
 )
 
@@ -315,10 +316,7 @@ func (h *Headend) Commit() ([]Attachment, error) {
 // FollowUplinks allows sending on interfaces that run no program of ours; one that was made anew
 // has another number.
 func (h *Headend) FollowUplinks() error {
-	var failures []error
-	for _, name := range h.config.Uplinks {
-		failures = append(failures, h.followUplink(name))
-	}
+	failures := lists.Map(h.config.Uplinks, h.followUplink)
 	return errors.Join(failures...)
 }
 

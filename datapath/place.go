@@ -9,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+
+	"sextant/packet/lists"
 )
 
 // placeKind is the kind of hook that a program is attached to.
@@ -124,11 +126,7 @@ func (c *collection) setPorts(attachments []Attachment) error {
 // Attachments lists where the programs were attached last. [collection.Look] says whether they
 // are.
 func (c *collection) Attachments() []Attachment {
-	var list []Attachment
-	for _, p := range c.places {
-		list = append(list, c.attached[p.link()])
-	}
-	return list
+	return lists.Map(c.places, func(p place) Attachment { return c.attached[p.link()] })
 }
 
 // Reattach attaches the programs again where they are not attached any more, and pins what is not

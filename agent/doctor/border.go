@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"sextant/config"
@@ -54,12 +55,9 @@ func mixedSides(n *config.Node, _ *facts.Facts, _ string) (list []Finding) {
 }
 
 func inLocator(n *config.Node, sid netip.Addr) bool {
-	for _, l := range n.Domain.Locators {
-		if l.Contains(sid) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Domain.Locators, func(l netip.Prefix) bool {
+		return l.Contains(sid)
+	})
 }
 
 // configuredSIDs are all that the node file names.

@@ -22,7 +22,7 @@ import (
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/lb/pool"
-	"sextant/packet/quiclb"
+	"sextant/packet/lists"
 	"sextant/packet/srv6"
 )
 
@@ -475,10 +475,7 @@ func (e *Role) fillService(s, before *Service) error {
 
 // setQUIC tells the program by which connection IDs the service's backends are found.
 func (e *Role) setQUIC(s *Service) error {
-	var configs []quiclb.Config
-	for _, q := range s.QUIC.Configs {
-		configs = append(configs, q.Config())
-	}
+	configs := lists.Map(s.QUIC.Configs, config.QUIC.Config)
 	if configs == nil {
 		return e.Program.SetQUIC(s.Index, nil, nil)
 	}
@@ -522,12 +519,7 @@ func (e *Role) setSIDs(backends []config.Backend, members []pool.Backend,
 }
 
 func (e *Role) hasVIP(s Service) bool {
-	for _, other := range e.Services {
-		if other.VIP == s.VIP {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Services, func(other Service) bool { return other.VIP == s.VIP })
 }
 
 // shareWarnings are about services that have too many backends for their buckets.

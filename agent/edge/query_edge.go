@@ -8,6 +8,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/lb/pool"
+	"sextant/packet/lists"
 )
 
 // ServiceNames is role.Serving.
@@ -108,11 +109,7 @@ func (e *Room) view(s *Service, of sources) (api.Service, error) {
 
 // idsOf are the numbers of backends, in their order.
 func idsOf(members []pool.Backend) []uint16 {
-	ids := make([]uint16, len(members))
-	for i, m := range members {
-		ids[i] = m.ID
-	}
-	return ids
+	return lists.Map(members, func(m pool.Backend) uint16 { return m.ID })
 }
 
 // shares are how many buckets a generation's backends have as their first candidates, in the order

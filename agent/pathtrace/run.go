@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"sextant/packet/lists"
 )
 
 // Wire sends probes and receives answers.
@@ -74,10 +76,7 @@ func Run(wire Wire, plan Plan, o Options) (result Result, err error) {
 	if err := t.count(result.Paths); err != nil {
 		return result, err
 	}
-	counts := make([]Count, len(result.Paths))
-	for i, path := range result.Paths {
-		counts[i] = path.Count
-	}
+	counts := lists.Map(result.Paths, func(path Path) Count { return path.Count })
 	result.Lossy, result.Onset = Lossy(counts), -1
 	if len(result.Lossy) == 0 {
 		return result, nil

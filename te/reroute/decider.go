@@ -212,12 +212,9 @@ func (d *Decider) asks(r *Report) bool {
 		// Head-ends choose again by themselves, if they were given weights.
 		return r.Pause && d.settings.Groups == 0 && (!d.settings.Sampled || len(r.Queues) > 0)
 	}
-	for _, q := range r.Queues {
-		if q.Occupancy > d.settings.Threshold {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Queues, func(q Queue) bool {
+		return q.Occupancy > d.settings.Threshold
+	})
 }
 
 func (d *Decider) flow(r *Report) *Flow {

@@ -2,6 +2,7 @@ package reroute
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"sextant/te/topology"
@@ -160,10 +161,5 @@ func sumOf(links []Weight, path, except []topology.Edge) Weight {
 
 // contains is for paths, which are short.
 func contains(path []topology.Edge, e topology.Edge) bool {
-	for _, other := range path {
-		if other == e {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(path, e)
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"sextant/packet/lists"
 	"sextant/packet/srv6"
 	"sextant/te/segment"
 	"sextant/te/topology"
@@ -122,9 +123,6 @@ func (l List) FRR(dst netip.Prefix, device string) string {
 }
 
 func join(addresses []netip.Addr, by string) string {
-	texts := make([]string, len(addresses))
-	for i, a := range addresses {
-		texts[i] = a.String()
-	}
+	texts := lists.Map(addresses, netip.Addr.String)
 	return strings.Join(texts, by)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sextant/packet/lists"
 	"sextant/te/topology"
 )
 
@@ -175,10 +176,7 @@ func (s *source) xmlDecoder() *xml.Decoder {
 			if err != nil || utf8.Valid(text) { // many such files are UTF-8 in truth
 				return bytes.NewReader(text), err
 			}
-			runes := make([]rune, len(text))
-			for i, c := range text {
-				runes[i] = rune(c)
-			}
+			runes := lists.Map(text, func(c byte) rune { return rune(c) })
 			return strings.NewReader(string(runes)), nil
 		}
 		return nil, fmt.Errorf("encoding %q is not known; convert the file to UTF-8", label)

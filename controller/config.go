@@ -60,33 +60,13 @@ type Queue struct {
 
 func (q Queue) says() bool { return q.Interface != 0 || len(q.Gateways) > 0 || q.Device != "" }
 
-// Policy is how flows get other paths; reroute.Settings says what each parameter means.
+// Policy is how flows get other paths. Policy and metric of its settings are those of the names.
 type Policy struct {
 	Name string `yaml:"name"`
 	// Tau is the sinks' threshold of pauses: times that the file does not say scale with it.
-	Tau          time.Duration `yaml:"tau"`
-	Metric       string        `yaml:"metric"`
-	Choices      int           `yaml:"choices"`
-	Margin       float64       `yaml:"margin"`
-	Ratio        float64       `yaml:"ratio"`
-	Noise        float64       `yaml:"noise"`
-	Sampling     float64       `yaml:"sampling"`
-	Window       time.Duration `yaml:"window"`
-	Faster       float64       `yaml:"faster"`
-	Herd         float64       `yaml:"herd"`
-	Settle       time.Duration `yaml:"settle"`
-	BackoffLeast time.Duration `yaml:"backoffLeast"`
-	BackoffMost  time.Duration `yaml:"backoffMost"`
-	Gain         float64       `yaml:"gain"`
-	Memory       time.Duration `yaml:"memory"`
-	Expiry       time.Duration `yaml:"expiry"`
-	Unknown      float64       `yaml:"unknown"`
-	Threshold    float64       `yaml:"threshold"`
-	Chance       float64       `yaml:"chance"`
-	Sampled      bool          `yaml:"sampled"`
-	Forget       time.Duration `yaml:"forget"`
-	Groups       time.Duration `yaml:"groups"`
-	Flowlet      time.Duration `yaml:"flowlet"`
+	Tau              time.Duration `yaml:"tau"`
+	Metric           string        `yaml:"metric"`
+	reroute.Settings `yaml:",inline"`
 }
 
 // hops is the metric by which all links are alike.
@@ -136,14 +116,7 @@ func Parse(text []byte) (*Config, error) {
 	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue,
 		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold},
 		Standby:    Standby{Lease: defaultStandbyLease, Etcd: Etcd{Prefix: defaultEtcdPrefix}}}
-	c.Policy = Policy{
-		Name: kind.String(), Tau: first.Policy.Tau, Metric: hops, Choices: d.Choices,
-		Margin: d.Margin, Ratio: d.Ratio, Noise: d.Noise,
-		Sampling: d.Sampling, Window: d.Window, Faster: d.Faster,
-		Herd: d.Herd, Settle: d.Settle, BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost,
-		Gain: d.Gain, Memory: d.Memory, Expiry: d.Expiry, Unknown: d.Unknown,
-		Threshold: d.Threshold, Chance: d.Chance, Forget: d.Forget, Groups: d.Groups,
-		Flowlet: d.Flowlet}
+	c.Policy = Policy{Name: kind.String(), Tau: first.Policy.Tau, Metric: hops, Settings: d}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
 		return nil, err
 	}
@@ -225,17 +198,11 @@ func (c *Config) check() error {
 	return nil
 }
 
-func (p Policy) settings() (reroute.Settings, error) {
-	kind, err := reroute.ParsePolicy(p.Name)
-	if err != nil {
-		return reroute.Settings{}, err
+func (p Policy) settings() (s reroute.Settings, err error) {
+	s = p.Settings
+	if s.Policy, err = reroute.ParsePolicy(p.Name); err != nil {
+		return s, err
 	}
-	metric, err := reroute.ParseMetric(p.Metric)
-	return reroute.Settings{Policy: kind, Metric: metric, Choices: p.Choices, Margin: p.Margin,
-		Ratio: p.Ratio, Noise: p.Noise, Sampling: p.Sampling, Window: p.Window,
-		Faster: p.Faster, Herd: p.Herd, Settle: p.Settle,
-		BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
-		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
-		Chance: p.Chance, Sampled: p.Sampled, Forget: p.Forget, Groups: p.Groups,
-		Flowlet: p.Flowlet}, err
+	s.Metric, err = reroute.ParseMetric(p.Metric)
+	return s, err
 }

@@ -49,11 +49,11 @@ func ParsePolicy(text string) (Policy, error) {
 		strings.Join(Policies(), ", "))
 }
 
-// Settings are the parameters of a Decider.
+// Settings are the parameters of a Decider, by the keys of a controller's file.
 type Settings struct {
-	Policy  Policy
-	Metric  Metric
-	Choices int // random paths that are compared, of Smoothie, Sextant and CloveINT
+	Policy  Policy `yaml:"-"`
+	Metric  Metric `yaml:"-"`
+	Choices int    // random paths that are compared, of Smoothie, Sextant and CloveINT
 	// Margin is how much lighter another path must be, of Smoothie and Sextant: the paper's delta.
 	Margin float64
 	// Ratio and Noise add to the margin of Sextant a part, 0 to 1, of the weight of the current
@@ -76,7 +76,8 @@ type Settings struct {
 	Settle time.Duration
 	// A flow is left alone for a random time between these after it was looked at, or, by Sextant,
 	// moved, and a hundred times as long after its second move, and each further one.
-	BackoffLeast, BackoffMost time.Duration
+	BackoffLeast time.Duration `yaml:"backoffLeast"`
+	BackoffMost  time.Duration `yaml:"backoffMost"`
 
 	Gain    float64       // what an observation of a link counts at least, above 0 to 1
 	Memory  time.Duration // after which a new observation counts for half; 0: Gain always

@@ -134,9 +134,11 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer a.Store.Close()
+	for _, room := range role.Having[role.Ender](a.Roles) {
+		defer room.End()
+	}
 	for _, room := range role.Having[role.Opener](a.Roles) {
 		room.Opened(options.Node)
-		defer room.End()
 	}
 	// Whatever can refuse is asked before the data plane is touched.
 	manager, err := newSupervisor(options.Log)

@@ -47,7 +47,7 @@ func TestAddedRole(t *testing.T) {
 		if steering.Policies[0].Index != is.Policies[0].Index || a.Node == next {
 			t.Error("what the role refuses has become what runs")
 		}
-		expectDone(t, p, "load", "fill", "fill") // to the next, and back
+		expectDone(t, p, "continue", "fill", "fill") // to the next, and back
 
 		next = a.Node.Clone()
 		next.Headend = nil

@@ -95,11 +95,7 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 func (r *Role) Same(other *Role) bool { return !r.Broken && datapath.Same(r.Config, other.Config) }
 
 // Load is role.Switchable.
-func (r *Role) Load(dir string, running *Role) error {
-	if running != nil {
-		r.Loaded = running.Loaded
-		return nil
-	}
+func (r *Role) Load(dir string) error {
 	router, err := kernelfib.FollowRouter(r.room.Log)
 	if err != nil {
 		return err

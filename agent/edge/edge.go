@@ -99,7 +99,7 @@ func (e *Room) list() []Service {
 // Opened is role.Opener.
 func (e *Room) Opened(file *config.Node) { e.Past.open(file) }
 
-// End is role.Opener.
+// End is role.Ender.
 func (e *Room) End() {
 	e.checks.monitor.Stop()
 	e.checks.signals.Stop()
@@ -270,11 +270,7 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 }
 
 // Load is role.Switchable.
-func (e *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		e.Loaded = running.Loaded
-		return nil
-	}
+func (e *Role) Load(dir string) (err error) {
 	if e.starts {
 		if e.Program, err = datapath.TakeOverEdge(dir, e.Config); err == nil {
 			e.Program.Await = e.await

@@ -85,11 +85,7 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 func (r *Role) Same(other *Role) bool { return !r.Broken && datapath.Same(r.Config, other.Config) }
 
 // Load is role.Switchable.
-func (r *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		r.Loaded = running.Loaded
-		return nil
-	}
+func (r *Role) Load(dir string) (err error) {
 	r.Program, err = datapath.OpenFlowlets(dir, r.Config)
 	return err
 }
@@ -264,10 +260,7 @@ func (r *Room) probed(changes []pathprobe.Change) {
 	r.Rewarn()
 }
 
-// Opened is role.Opener.
-func (r *Room) Opened(*config.Node) {}
-
-// End is role.Opener.
+// End is role.Ender.
 func (r *Room) End() {
 	if r.prober != nil {
 		r.prober.Close()

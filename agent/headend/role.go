@@ -63,10 +63,7 @@ func New(p role.Parts) *Room {
 	return h
 }
 
-// Opened is role.Opener.
-func (h *Room) Opened(*config.Node) {}
-
-// End is role.Opener.
+// End is role.Ender.
 func (h *Room) End() {
 	h.controllers.end()
 	h.Protecting.end()
@@ -124,12 +121,19 @@ func (h *Room) Build(n *config.Node) (*Role, error) {
 }
 
 // Load is role.Switchable.
-func (h *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		h.Loaded = running.Loaded
-	} else if h.Program, err = datapath.OpenHeadend(dir, h.Config); err != nil {
+func (h *Role) Load(dir string) (err error) {
+	if h.Program, err = datapath.OpenHeadend(dir, h.Config); err != nil {
 		return err
 	}
+	return h.compile()
+}
+
+// Continue is role.Switchable.
+func (h *Role) Continue(running role.Role) error {
+	return errors.Join(h.Loaded.Continue(running), h.compile())
+}
+
+func (h *Role) compile() (err error) {
 	h.table, err = h.Steering.Compile(h.Program.Source(), h.Active)
 	return err
 }

@@ -58,10 +58,7 @@ func New(p role.Parts) *Room {
 		loads: serverload.NewMonitor(p.Life)}
 }
 
-// Opened is role.Opener.
-func (h *Room) Opened(*config.Node) {}
-
-// End is role.Opener.
+// End is role.Ender.
 func (h *Room) End() {
 	h.own.monitor.Stop()
 	h.loads.Stop()
@@ -134,11 +131,7 @@ func (h *Room) Build(n *config.Node) (*Role, error) {
 }
 
 // Load is role.Switchable.
-func (h *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		h.Loaded = running.Loaded
-		return nil
-	}
+func (h *Role) Load(dir string) (err error) {
 	if h.starts {
 		if h.Program, err = datapath.TakeOverHost(dir, h.Config); err == nil {
 			err = role.TakesOver(h.Program, func() error { return h.Fill(nil) })

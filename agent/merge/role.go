@@ -60,10 +60,7 @@ func New(p role.Parts) *Room {
 	return &Room{Slot: role.Slot[*Role]{Parts: p}}
 }
 
-// Opened is role.Opener.
-func (m *Room) Opened(*config.Node) {}
-
-// End is role.Opener.
+// End is role.Ender.
 func (m *Room) End() { m.ordering.end() }
 
 // Serve is role.Server.
@@ -122,11 +119,7 @@ func (m *Room) Build(n *config.Node) (*Role, error) {
 }
 
 // Load is role.Switchable.
-func (m *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		m.Loaded = running.Loaded
-		return nil
-	}
+func (m *Role) Load(dir string) (err error) {
 	m.Program, err = datapath.OpenMerge(dir, m.Config)
 	return err
 }

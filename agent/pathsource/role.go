@@ -79,11 +79,7 @@ func (r *Role) Same(other *Role) bool {
 }
 
 // Load is role.Switchable.
-func (r *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		r.Loaded = running.Loaded
-		return nil
-	}
+func (r *Role) Load(dir string) (err error) {
 	r.Program, err = datapath.OpenPathSource(dir, r.Config)
 	return err
 }

@@ -13,11 +13,14 @@ import (
 // What a room may have beside the methods of interface Room. The owner goroutine calls all but
 // those of collector.
 
-// Opener is a room that works beside the owner goroutine. Opened is called once, before the data
-// plane is touched, serve when the node runs, end in any case.
+// Opener is a room that has something to do before the data plane is touched.
 type Opener interface {
-	// Opened gets the node file.
+	// Opened gets the node file. It is called once.
 	Opened(file *config.Node)
+}
+
+// Ender is a room with something that works beside the owner goroutine.
+type Ender interface {
 	// End is called once, also if the node never ran.
 	End()
 }

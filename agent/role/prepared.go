@@ -39,9 +39,10 @@ type Switchable[R any] interface {
 	Role
 	// Same says whether both, which are there, run by the same program.
 	Same(R) bool
-	// Load takes over the programs of a role that is the same, or loads them anew if running is
-	// the zero value.
-	Load(dir string, running R) error
+	// Load loads the programs.
+	Load(dir string) error
+	// Continue takes over those of a role that runs by the same program.
+	Continue(running Role) error
 	// Fill brings the program's tables from the previous services (zero: they are empty) to its
 	// own.
 	Fill(before R) error
@@ -66,6 +67,14 @@ func (r *Loaded[P]) Uses() Program {
 	}
 	return r.Program
 }
+
+// Continue is Switchable. It is called with a role of the same type.
+func (r *Loaded[P]) Continue(running Role) error {
+	*r = *running.(interface{ loaded() *Loaded[P] }).loaded()
+	return nil
+}
+
+func (r *Loaded[P]) loaded() *Loaded[P] { return r }
 
 // Attached is Role.
 func (r *Loaded[P]) Attached() []datapath.Attachment { return r.Attachments }
@@ -122,14 +131,14 @@ func (p *Prepared[R]) SameProgram() bool {
 // Load builds the role, and loads its programs if others run, or none.
 func (p *Prepared[R]) Load(build func() (R, error)) error {
 	next, err := build()
-	var running R
-	if err != nil || next == running {
+	var none R
+	if err != nil || next == none {
 		return err
 	}
 	if p.Next = next; p.SameProgram() {
-		running = p.old
+		return next.Continue(p.old)
 	}
-	return next.Load(p.Dir, running)
+	return next.Load(p.Dir)
 }
 
 // Leaves is Change.

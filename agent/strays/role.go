@@ -54,12 +54,6 @@ func (s *Room) Prepare(next *config.Node) (role.Change, error) {
 	return s.ChangeTo(func() (*Role, error) { return s.Build(next) })
 }
 
-// Opened is role.Opener.
-func (s *Room) Opened(*config.Node) {}
-
-// End is role.Opener.
-func (s *Room) End() {}
-
 // Serve is role.Server.
 func (s *Room) Serve() {
 	role.Every(s.Life, &s.Loop, role.LearnInterval, s.followRouter)
@@ -78,11 +72,7 @@ func (s *Room) Build(n *config.Node) (*Role, error) {
 }
 
 // Load is role.Switchable.
-func (s *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		s.Loaded = running.Loaded
-		return nil
-	}
+func (s *Role) Load(dir string) (err error) {
 	s.Program, err = datapath.OpenStrays(dir, s.Config)
 	return err
 }

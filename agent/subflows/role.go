@@ -127,11 +127,7 @@ func (c *roleChange) Finish() {
 func (r *Role) Same(*Role) bool { return true }
 
 // Load is role.Switchable.
-func (r *Role) Load(dir string, running *Role) (err error) {
-	if running != nil {
-		r.Loaded = running.Loaded
-		return nil
-	}
+func (r *Role) Load(dir string) (err error) {
 	log := r.room.Log
 	runner, err := Open(Log{
 		Note: func(text string) { log.Debug("subflows", "event", text) },
@@ -206,10 +202,7 @@ func (r *Room) Subflows(ctx context.Context) ([]api.MPTCPConnection, error) {
 	return list, err
 }
 
-// Opened is role.Opener.
-func (r *Room) Opened(*config.Node) {}
-
-// End is role.Opener.
+// End is role.Ender.
 func (r *Room) End() {
 	if r.Runs != nil {
 		r.Runs.Program.stop()

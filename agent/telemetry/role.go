@@ -134,11 +134,7 @@ func watchOf(s *config.TelemetrySink) model.TelemetryWatch {
 func (r *Role) Same(other *Role) bool { return !r.Broken && datapath.Same(r.Config, other.Config) }
 
 // Load is role.Switchable.
-func (r *Role) Load(dir string, running *Role) error {
-	if running != nil {
-		r.Loaded = running.Loaded
-		return nil
-	}
+func (r *Role) Load(dir string) error {
 	programs, err := datapath.OpenTelemetry(dir, r.Config)
 	if err != nil {
 		return err

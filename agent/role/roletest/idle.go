@@ -80,12 +80,17 @@ func (p *Program) Faults(on []datapath.Attachment) ([]string, error) {
 func (r *Role) Same(*Role) bool { return true }
 
 // Load is role.Switchable.
-func (r *Role) Load(_ string, running *Role) error {
-	if r.Program = new(Program); running != nil {
-		r.Loaded = running.Loaded
-	}
+func (r *Role) Load(string) error {
+	r.Program = new(Program)
 	r.Program.note("load")
 	return nil
+}
+
+// Continue is role.Switchable.
+func (r *Role) Continue(running role.Role) error {
+	err := r.Loaded.Continue(running)
+	r.Program.note("continue")
+	return err
 }
 
 // Fill is role.Switchable.

@@ -63,8 +63,7 @@ func (c *Controller) getLinks(r *http.Request) (any, error) {
 			weight := c.names.candidate(reroute.Candidate{Weight: l.Weight})
 			item.Weight, item.Noise, item.Occupancy = weight.Weight, weight.Noise, l.Weight.Peak
 			if l.Seen {
-				ms := float64(l.Age.Microseconds()) / 1000
-				item.AgeMs = &ms
+				item.AgeMs = new(float64(l.Age.Microseconds()) / 1000)
 			}
 			list.Items = append(list.Items, item)
 		}
@@ -139,8 +138,7 @@ func (c *Controller) flow(t flow.Tuple, f reroute.Flow) Flow {
 	if g := c.gifts.flows[t]; g != nil {
 		out.State, out.Problem, out.Segments = g.state, g.reason, g.segments
 		if g.took > 0 {
-			ms := float64(g.took.Microseconds()) / 1000
-			out.AppliedMs = &ms
+			out.AppliedMs = new(float64(g.took.Microseconds()) / 1000)
 		}
 	}
 	return out

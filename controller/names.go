@@ -244,8 +244,7 @@ func (n *names) decision(d reroute.Decision, at time.Time) Decision {
 	out := Decision{At: at, Flow: flowOf(d.Flow), Class: d.Class, Verdict: d.Verdict.String(),
 		Reason: reasons[d.Verdict], Candidates: []Candidate{}}
 	if len(d.Current.Path) > 0 {
-		current := n.candidate(d.Current)
-		out.Current = &current
+		out.Current = new(n.candidate(d.Current))
 	}
 	if d.Verdict == reroute.Moved && out.Current != nil && out.Current.Weight == nil {
 		out.Reason = "a link of its former path is down"

@@ -154,6 +154,5 @@ func strictVRF() *bool {
 	if err != nil {
 		return nil
 	}
-	strict := text != "0"
-	return &strict
+	return new(text != "0")
 }

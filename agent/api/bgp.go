@@ -49,14 +49,12 @@ type BGPRoute struct {
 
 // BGPPeers returns the neighbors.
 func (c *Client) BGPPeers(ctx context.Context) ([]BGPPeer, error) {
-	list, err := ask[List[BGPPeer]](ctx, c, request{path: "/v1/bgp/peers"})
-	return list.Items, err
+	return items[BGPPeer](ctx, c, request{path: "/v1/bgp/peers"})
 }
 
 // BGPRoutes returns the routes, announced ones first.
 func (c *Client) BGPRoutes(ctx context.Context) ([]BGPRoute, error) {
-	list, err := ask[List[BGPRoute]](ctx, c, request{path: "/v1/bgp/routes"})
-	return list.Items, err
+	return items[BGPRoute](ctx, c, request{path: "/v1/bgp/routes"})
 }
 
 func (h handler) bgpPeers(r *http.Request) (any, error) {

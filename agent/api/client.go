@@ -99,20 +99,17 @@ func (c *Client) Connections(ctx context.Context, service,
 
 // SIDs returns the local SIDs.
 func (c *Client) SIDs(ctx context.Context) ([]SID, error) {
-	list, err := ask[List[SID]](ctx, c, request{path: "/v1/sids"})
-	return list.Items, err
+	return items[SID](ctx, c, request{path: "/v1/sids"})
 }
 
 // Maps returns the tables that the kernel holds.
 func (c *Client) Maps(ctx context.Context) ([]Map, error) {
-	list, err := ask[List[Map]](ctx, c, request{path: "/v1/maps"})
-	return list.Items, err
+	return items[Map](ctx, c, request{path: "/v1/maps"})
 }
 
 // Counters returns what became of the packets, by role.
 func (c *Client) Counters(ctx context.Context) ([]Counters, error) {
-	list, err := ask[List[Counters]](ctx, c, request{path: "/v1/counters"})
-	return list.Items, err
+	return items[Counters](ctx, c, request{path: "/v1/counters"})
 }
 
 // Config returns the running configuration as a node file in YAML.
@@ -238,6 +235,12 @@ func (c *Client) Monitor(ctx context.Context, interval time.Duration,
 			return err
 		}
 	}
+}
+
+// items asks for a list.
+func items[T any](ctx context.Context, c *Client, r request) ([]T, error) {
+	list, err := ask[List[T]](ctx, c, r)
+	return list.Items, err
 }
 
 // request is a call before it is sent.

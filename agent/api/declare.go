@@ -130,6 +130,5 @@ func declarationOf(s config.Service) Declared {
 }
 
 func seconds(d *time.Duration) *float64 {
-	s := d.Seconds()
-	return &s
+	return new(d.Seconds())
 }

@@ -30,9 +30,8 @@ func (c *Client) DumpMap(ctx context.Context, role Role, name string,
 	if limit != 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}
-	list, err := ask[List[MapEntry]](ctx, c, request{path: "/v1/maps/" + url.PathEscape(name),
+	return items[MapEntry](ctx, c, request{path: "/v1/maps/" + url.PathEscape(name),
 		query: query})
-	return list.Items, err
 }
 
 func (h handler) dumpMap(r *http.Request) (any, error) {

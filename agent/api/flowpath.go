@@ -16,8 +16,7 @@ type FlowPath struct {
 
 // FlowPaths returns the flows that have paths of their own.
 func (c *Client) FlowPaths(ctx context.Context) ([]FlowPath, error) {
-	list, err := ask[List[FlowPath]](ctx, c, request{path: "/v1/flows"})
-	return list.Items, err
+	return items[FlowPath](ctx, c, request{path: "/v1/flows"})
 }
 
 // SetFlowPath gives a flow a path, or another one.

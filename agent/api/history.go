@@ -105,8 +105,7 @@ func numberOf(text string) (int, error) {
 
 // History returns the configurations that ran, the latest last.
 func (c *Client) History(ctx context.Context) ([]Applied, error) {
-	list, err := ask[List[Applied]](ctx, c, request{path: "/v1/history"})
-	return list.Items, err
+	return items[Applied](ctx, c, request{path: "/v1/history"})
 }
 
 // PastConfig returns a configuration that ran, as a node file in YAML without its secrets.

@@ -26,8 +26,7 @@ type ECMPNextHop struct {
 
 // NextHops returns the destinations among whose next hops sources choose.
 func (c *Client) NextHops(ctx context.Context) ([]NextHops, error) {
-	list, err := ask[List[NextHops]](ctx, c, request{path: "/v1/next-hops"})
-	return list.Items, err
+	return items[NextHops](ctx, c, request{path: "/v1/next-hops"})
 }
 
 func (h handler) nextHops(r *http.Request) (any, error) {

@@ -111,8 +111,7 @@ type ListSpec struct {
 
 // Policies returns the SR policies.
 func (c *Client) Policies(ctx context.Context) ([]Policy, error) {
-	list, err := ask[List[Policy]](ctx, c, request{path: "/v1/policies"})
-	return list.Items, err
+	return items[Policy](ctx, c, request{path: "/v1/policies"})
 }
 
 // SetList takes a segment list of a policy out of use, or back into it.
@@ -123,8 +122,7 @@ func (c *Client) SetList(ctx context.Context, policy, list string, spec ListSpec
 
 // Merge returns the protected flows whose egress this node is.
 func (c *Client) Merge(ctx context.Context) ([]MergedFlow, error) {
-	list, err := ask[List[MergedFlow]](ctx, c, request{path: "/v1/merge"})
-	return list.Items, err
+	return items[MergedFlow](ctx, c, request{path: "/v1/merge"})
 }
 
 func (h handler) policies(r *http.Request) (any, error) {

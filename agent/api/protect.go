@@ -231,8 +231,7 @@ func protectionPath(name string) string { return "/v1/protections/" + url.PathEs
 
 // Protections returns the protections of a head-end.
 func (c *Client) Protections(ctx context.Context) ([]Protection, error) {
-	list, err := ask[List[Protection]](ctx, c, request{path: "/v1/protections"})
-	return list.Items, err
+	return items[Protection](ctx, c, request{path: "/v1/protections"})
 }
 
 // Protection returns one of them.

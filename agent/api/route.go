@@ -48,14 +48,12 @@ type RouteSource struct {
 
 // Routes returns the routes of VRFs.
 func (c *Client) Routes(ctx context.Context) ([]Route, error) {
-	list, err := ask[List[Route]](ctx, c, request{path: "/v1/routes"})
-	return list.Items, err
+	return items[Route](ctx, c, request{path: "/v1/routes"})
 }
 
 // RouteSources returns who tells of them.
 func (c *Client) RouteSources(ctx context.Context) ([]RouteSource, error) {
-	list, err := ask[List[RouteSource]](ctx, c, request{path: "/v1/routes/sources"})
-	return list.Items, err
+	return items[RouteSource](ctx, c, request{path: "/v1/routes/sources"})
 }
 
 func (h handler) routes(r *http.Request) (any, error) {

@@ -111,8 +111,7 @@ func duration(seconds *float64) *time.Duration {
 	if seconds == nil {
 		return nil
 	}
-	d := time.Duration(math.Round(*seconds * float64(time.Second)))
-	return &d
+	return new(time.Duration(math.Round(*seconds * float64(time.Second))))
 }
 
 // permille makes an integer of a share; the data plane has no fractions.
@@ -126,8 +125,7 @@ func permille(what string, share *float64) (*int, error) {
 			"at most three decimals",
 			what, *share))
 	}
-	whole := int(n)
-	return &whole, nil
+	return new(int(n)), nil
 }
 
 func (s BackendSpec) change() config.BackendChange {

@@ -43,8 +43,7 @@ type SubflowCounters struct {
 
 // Subflows returns the MPTCP connections that a host has opened.
 func (c *Client) Subflows(ctx context.Context) ([]MPTCPConnection, error) {
-	list, err := ask[List[MPTCPConnection]](ctx, c, request{path: "/v1/subflows"})
-	return list.Items, err
+	return items[MPTCPConnection](ctx, c, request{path: "/v1/subflows"})
 }
 
 func (h handler) subflows(r *http.Request) (any, error) {

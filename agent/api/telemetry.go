@@ -60,8 +60,7 @@ type TelemetryWatchSpec struct {
 // TelemetryWatches returns a source's watch list; the last item is all other packets. None on a
 // node that is no source.
 func (c *Client) TelemetryWatches(ctx context.Context) ([]TelemetryWatch, error) {
-	list, err := ask[List[TelemetryWatch]](ctx, c, request{path: "/v1/telemetry/watch"})
-	return list.Items, err
+	return items[TelemetryWatch](ctx, c, request{path: "/v1/telemetry/watch"})
 }
 
 // PutTelemetryWatch adds an item to the watch list, or changes one.

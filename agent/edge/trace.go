@@ -82,8 +82,7 @@ func (e *Role) serviceOf(f api.Flow) *Service {
 func (e *Room) place(s *Service, p pool.Place) api.Place {
 	place := api.Place{Role: string(p.Role)}
 	if p.Role == pool.PastOwner {
-		ago := (e.Now() - p.Left).Seconds()
-		place.LeftSeconds = &ago
+		place.LeftSeconds = new((e.Now() - p.Left).Seconds())
 	}
 	for i, m := range s.Members {
 		if m.ID == p.ID {

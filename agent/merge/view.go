@@ -61,11 +61,12 @@ func pathView(flow uint32, p datapath.PathStats, expected uint64) api.MergedPath
 		DelayPackets: p.Delays, DelaySumSeconds: p.DelaySum.Seconds(),
 	}
 	if p.Silent >= 0 {
-		v.SilentSeconds = seconds(p.Silent)
+		v.SilentSeconds = new(p.Silent.Seconds())
 	}
 	if p.Delays > 0 {
-		v.DelaySeconds = seconds(p.DelaySum / time.Duration(p.Delays))
-		v.DelayLeastSeconds, v.DelayMostSeconds = seconds(p.DelayLeast), seconds(p.DelayMost)
+		v.DelaySeconds = new((p.DelaySum / time.Duration(p.Delays)).Seconds())
+		v.DelayLeastSeconds = new(p.DelayLeast.Seconds())
+		v.DelayMostSeconds = new(p.DelayMost.Seconds())
 	}
 	return v
 }
@@ -84,12 +85,7 @@ func (w *mergeWatch) addRecent(v *api.MergedPath, n int, now datapath.InstanceSt
 	}
 	if delays := now.Paths[n].Delays - before.Paths[n].Delays; delays > 0 &&
 		now.Paths[n].Delays > before.Paths[n].Delays {
-		v.RecentDelaySeconds = seconds(
-			(now.Paths[n].DelaySum - before.Paths[n].DelaySum) / time.Duration(delays))
+		took := now.Paths[n].DelaySum - before.Paths[n].DelaySum
+		v.RecentDelaySeconds = new((took / time.Duration(delays)).Seconds())
 	}
-}
-
-func seconds(d time.Duration) *float64 {
-	s := d.Seconds()
-	return &s
 }

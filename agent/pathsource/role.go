@@ -63,8 +63,7 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 			PortsLast: rule.DestinationPorts.Last, Protocol: uint8(rule.Protocol),
 			Path: rule.Via.Hops(rule.HopLimit)}
 		if rule.User != config.AnyUser {
-			user := uint32(rule.User)
-			one.User = &user
+			one.User = new(uint32(rule.User))
 		}
 		c.Rules = append(c.Rules, one)
 	}

@@ -73,8 +73,7 @@ func (a *app) elsewhere(daemon string, socketNamed bool) (*api.Remote, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	remote := list[i].Remote()
-	return &remote, nil
+	return new(list[i].Remote()), nil
 }
 
 // distant makes a client of a daemon elsewhere; nil if it is one of this machine, whose socket the

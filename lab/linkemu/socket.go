@@ -168,8 +168,7 @@ func (p *poller) add(fd, number int) error {
 func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 	var limit *unix.Timespec
 	if timeout >= 0 {
-		t := unix.NsecToTimespec(int64(timeout))
-		limit = &t
+		limit = new(unix.NsecToTimespec(int64(timeout)))
 	}
 	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd),
 		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)),

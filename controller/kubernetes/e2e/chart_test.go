@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"sextant/config"
-	"sextant/controller/kubernetes/kubetest"
 )
 
 // rendered are the files that the chart is rendered into, with which values. The first is what
@@ -24,7 +23,7 @@ var rendered = map[string][]string{
 
 // The chart is without a fault, and its rendered files are as they should be; UPDATE=1 writes them.
 func TestChart(t *testing.T) {
-	helm := filepath.Join(kubetest.Programs(t, "helm"), "helm")
+	helm := filepath.Join(kubePrograms(t, "helm"), "helm")
 	run := func(args ...string) string {
 		out, err := exec.Command(helm, args...).CombinedOutput()
 		if err != nil {

@@ -32,7 +32,6 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/southbound"
 	"sextant/agent/southbound/southboundtest"
-	"sextant/controller/kubernetes/kubetest"
 	"sextant/controller/kubernetes/v1alpha1"
 	"sextant/lab"
 	"sextant/linux"
@@ -124,7 +123,7 @@ func BenchmarkScale(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root to make network namespaces: run with sudo")
 	}
-	kubetest.Programs(b, "kube-apiserver", "etcd")
+	kubePrograms(b, "kube-apiserver", "etcd")
 	build(b)
 	for _, size := range []struct{ services, endpoints int }{{1000, 10}, {1000, 65}, {10000, 10}} {
 		for _, edge := range []string{"none", "agent"} {
@@ -153,7 +152,7 @@ func scale(b *testing.B, services, of int, real bool) {
 		must(b, ns.Do(func() error { return linuxtest.IP("link set lo up") }))
 		edge = w.sink(ns, leaf, services, of)
 	}
-	w.cluster = kubetest.Start(b, ns, nil)
+	w.cluster = startCluster(b, ns, nil)
 	w.cluster.InstallCRDs("../deploy/chart/crds")
 	must(b, clientgoscheme.AddToScheme(w.scheme))
 	must(b, v1alpha1.AddToScheme(w.scheme))

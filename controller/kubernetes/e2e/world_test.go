@@ -31,7 +31,6 @@ import (
 	"sextant/agent/access"
 	"sextant/agent/api"
 	"sextant/agent/southbound/southboundtest"
-	"sextant/controller/kubernetes/kubetest"
 	"sextant/controller/kubernetes/v1alpha1"
 	"sextant/lab"
 	"sextant/linux"
@@ -88,7 +87,7 @@ func TestMain(m *testing.M) {
 // A world is a cluster with its network.
 type world struct {
 	t       testing.TB
-	cluster *kubetest.Cluster
+	cluster *Cluster
 	client  client.WithWatch
 	lab     *lab.Lab
 	scheme  *runtime.Scheme
@@ -160,7 +159,7 @@ func newWorld(t testing.TB) *world {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make network namespaces: run with sudo")
 	}
-	kubetest.Programs(t, "kube-apiserver", "etcd")
+	kubePrograms(t, "kube-apiserver", "etcd")
 	build(t)
 	w := &world{t: t, agents: map[string]*api.Client{}, scheme: runtime.NewScheme()}
 	t.Cleanup(w.removePins) // the first, so that it comes last
@@ -186,11 +185,11 @@ func newWorld(t testing.TB) *world {
 		}
 		must(t, lab.Down(w.lab.Name, nil))
 	})
-	w.cluster = kubetest.Start(t, w.netns("control"), kubetest.Users{
+	w.cluster = startCluster(t, w.netns("control"), Users{
 		"controller": "system:serviceaccount:" + namespace + ":sextant-controller",
 		"node":       "system:serviceaccount:" + namespace + ":sextant-node"})
 	w.relay()
-	w.cluster.InstallCRDs(append(kubetest.GatewayCRDs(t), "../deploy/chart/crds")...)
+	w.cluster.InstallCRDs(append(GatewayCRDs(t), "../deploy/chart/crds")...)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme,
 		v1alpha1.AddToScheme, gatewayv1.Install} {
 		must(t, add(w.scheme))

@@ -15,7 +15,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"sextant/controller/kubernetes/kubetest"
 	"sextant/controller/kubernetes/v1alpha1"
 	"sextant/linux/linuxtest"
 )
@@ -28,11 +27,11 @@ func BenchmarkWrites(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root to make network namespaces: run with sudo")
 	}
-	kubetest.Programs(b, "kube-apiserver", "etcd")
+	kubePrograms(b, "kube-apiserver", "etcd")
 	ns, _ := linuxtest.Netns(b)
 	must(b, ns.Do(func() error { return linuxtest.IP("link set lo up") }))
 	w := &world{t: b, scheme: runtime.NewScheme()}
-	w.cluster = kubetest.Start(b, ns, nil)
+	w.cluster = startCluster(b, ns, nil)
 	must(b, clientgoscheme.AddToScheme(w.scheme))
 	var err error
 	w.client, err = client.NewWithWatch(w.cluster.Config, client.Options{Scheme: w.scheme})

@@ -1,4 +1,4 @@
-package kubetest
+package e2e_test
 
 import (
 	"bytes"

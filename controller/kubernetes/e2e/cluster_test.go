@@ -1,4 +1,4 @@
-package kubetest
+package e2e_test
 
 import (
 	"context"
@@ -33,8 +33,8 @@ type Cluster struct {
 	t       testing.TB
 }
 
-// Programs returns the directory of programs, and skips the test where one has not been built.
-func Programs(t testing.TB, names ...string) string {
+// kubePrograms returns the directory of programs, and skips the test where one has not been built.
+func kubePrograms(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := os.Getenv("SEXTANT_KUBE_PROGRAMS")
 	if dir == "" {
@@ -56,11 +56,11 @@ func Programs(t testing.TB, names ...string) string {
 // Users are who the API server knows, besides the administrator: users by their tokens.
 type Users map[string]string
 
-// Start runs an API server and etcd in a network namespace until the test ends. Its loopback
+// startCluster runs an API server and etcd in a network namespace until the test ends. Its loopback
 // interface is up.
-func Start(t testing.TB, ns *linux.Netns, users Users) *Cluster {
+func startCluster(t testing.TB, ns *linux.Netns, users Users) *Cluster {
 	t.Helper()
-	programs, dir := Programs(t, "kube-apiserver", "etcd"), t.TempDir()
+	programs, dir := kubePrograms(t, "kube-apiserver", "etcd"), t.TempDir()
 	c := &Cluster{Address: "127.0.0.1:6443", Dir: dir, t: t}
 	key := writeKey(t, dir)
 	tokens := "admin,admin,admin,system:masters\n"
@@ -204,11 +204,4 @@ func writeKey(t testing.TB, dir string) string {
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	must(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	return file
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -448,8 +448,8 @@ int flowlet_send(struct __sk_buff *skb)
  * What is acknowledged is no longer under way over a path. What was sent at a time is heard of, so
  * nothing waits that was sent before; waits is when the flow sent what it now waits for, or 0.
  */
-static __always_inline void path_heard(__u32 number, __u32 octets, __u64 sent, __u64 waits,
-				       __u64 now)
+static __always_inline void path_heard(__u32 number, __u32 octets, bool came, __u64 sent,
+				       __u64 waits, __u64 now)
 {
 	struct flowlet_measure *m = bpf_map_lookup_elem(&flowlet_measures, &number);
 
@@ -457,6 +457,8 @@ static __always_inline void path_heard(__u32 number, __u32 octets, __u64 sent, _
 		return;
 	if (octets)
 		flowlet_count(m, -(__s64)octets, now);
+	if (came)
+		m->came = now;
 	if (!m->silent || sent >= m->silent) {
 		m->silent = waits;
 		m->tries = 0;
@@ -517,7 +519,7 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	struct flowlet_flow *f = bpf_map_lookup_elem(&flowlet_flows, &p->key);
 	__u64 now = bpf_ktime_get_ns(), waits = 0, sent = 0;
 	__u32 newly, behind;
-	bool once, octets;
+	bool once, octets, came;
 
 	if (!f || !f->tcp)
 		return 0;
@@ -537,7 +539,8 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	}
 	/* What was sent once, the former path brought; what came again, this one may have. */
 	if (behind && newly)
-		path_heard(f->former, newly < behind ? newly : behind, once ? now : 0, 0, now);
+		path_heard(f->former, newly < behind ? newly : behind, once, once ? now : 0, 0,
+			   now);
 	if (newly < behind)
 		return 0;
 	f->since = f->acknowledged;
@@ -547,7 +550,8 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 		sent = f->last;
 	if (flowlet_heavy(f))
 		waits = f->timed_at ? f->timed_at : f->last < now ? f->last : now;
-	path_heard(f->path, newly - behind, sent, waits, now);
+	came = newly ? newly > behind && once : sent;
+	path_heard(f->path, newly - behind, came, sent, waits, now);
 	return 0;
 }
 

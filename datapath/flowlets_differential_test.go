@@ -139,9 +139,9 @@ func (w *flowletWorld) layout(f *model.FlowletFlow) flowletFlow {
 
 func measureLayout(m *model.FlowletMeasure) flowletMeasure {
 	return flowletMeasure{Octets: m.Octets, At: m.At, RoundTrip: m.RoundTrip,
-		Variation: m.Variation, Measured: m.Measured,
-		Silent: m.Silent, Packets: m.Packets, Bytes: m.Bytes, Moves: m.Moves, Left: m.Left,
-		Lost: m.Lost, Tries: m.Tries}
+		Variation: m.Variation, Measured: m.Measured, Silent: m.Silent, Came: m.Came,
+		Packets: m.Packets, Bytes: m.Bytes, Moves: m.Moves, Left: m.Left, Lost: m.Lost,
+		Tries: m.Tries}
 }
 
 func (w *flowletWorld) put(f *model.FlowletFlow) {
@@ -174,6 +174,7 @@ func (w *flowletWorld) age(f *model.FlowletFlow) {
 		back(&m.At)
 		back(&m.Measured)
 		back(&m.Silent)
+		back(&m.Came)
 		must(w.t, w.program.maps["flowlet_measures"].Put(w.program.paths[sid], measureLayout(m)))
 	}
 }

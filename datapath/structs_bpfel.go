@@ -269,6 +269,7 @@ type flowletMeasure struct {
 	Variation uint64 // of round_trip, ns, smoothed
 	Measured  uint64 // when it was
 	Silent    uint64 // since when a segment waits that is acknowledged at once; 0: none does
+	Came      uint64 // when the path was last known to bring anything
 	Packets   uint64 // that were sent
 	Bytes     uint64
 	Moves     uint64 // flows that came from another path

@@ -59,6 +59,7 @@ struct flowlet_measure {
 	__u64 variation; /* of round_trip, ns, smoothed */
 	__u64 measured; /* when it was */
 	__u64 silent; /* since when a segment waits that is acknowledged at once; 0: none does */
+	__u64 came; /* when the path was last known to bring anything */
 	__u64 packets; /* that were sent */
 	__u64 bytes;
 	__u64 moves; /* flows that came from another path */
@@ -202,7 +203,11 @@ static __always_inline __u64 flowlet_retry(const struct flowlet_measure *m)
 	return wait < FLOWLET_RETRY ? wait : FLOWLET_RETRY;
 }
 
-/* Whether a path is taken for broken. After a while, one packet that is acknowledged may try. */
+/*
+ * Whether a path is taken for broken. A queue that fills makes segments late, but goes on bringing
+ * what was sent before; so nothing at all may have come for half a round trip, either. After a
+ * while, one packet that is acknowledged may try.
+ */
 static __always_inline bool flowlet_broken(const struct flowlet_path *p,
 					   const struct flowlet_measure *m, bool tries, __u64 now)
 {
@@ -211,6 +216,7 @@ static __always_inline bool flowlet_broken(const struct flowlet_path *p,
 	if (p->down)
 		return true;
 	return m->round_trip && silence > flowlet_patience(m) &&
+	       flowlet_since(m->came, now) >= m->round_trip / 2 &&
 	       (!tries || silence < flowlet_retry(m));
 }
 

@@ -63,7 +63,7 @@ type FlowletMeasure struct {
 	Octets                      int64 // under way, at At
 	At                          uint64
 	RoundTrip, Variation        uint64
-	Measured, Silent            uint64
+	Measured, Silent, Came      uint64
 	Packets, Bytes, Moves, Left uint64
 	Lost, Tries                 uint32
 }
@@ -231,15 +231,17 @@ func (m *FlowletMeasure) retry() uint64 {
 	return min(flowletRetries*m.patience()<<(m.Tries&7), flowletRetry)
 }
 
-// broken says whether a path is taken for broken; one packet that is acknowledged may try it after
-// a while.
+// broken says whether a path is taken for broken: a segment is late, and nothing else came of late.
+// One packet that is acknowledged may try it after a while.
 func (m *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
 	measure := m.Measures[p.SID]
 	if p.Down || measure.Silent == 0 || measure.RoundTrip == 0 {
 		return p.Down
 	}
 	silence := passedSince(measure.Silent, now)
-	return silence > measure.patience() && (!tries || silence < measure.retry())
+	return silence > measure.patience() &&
+		passedSince(measure.Came, now) >= measure.RoundTrip/2 &&
+		(!tries || silence < measure.retry())
 }
 
 // choose returns the path for a flowlet, another one than the one that the flow leaves if there is

@@ -297,7 +297,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 		if once {
 			brought = now
 		}
-		m.Measures[f.Former].heard(min(newly, behind), brought, 0, now)
+		m.Measures[f.Former].heard(min(newly, behind), once, brought, 0, now)
 	}
 	if newly < behind {
 		return f
@@ -309,6 +309,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 	case f.underWay() == 0:
 		sent = f.Last
 	}
+	came := newly > behind && once || newly == 0 && sent != 0
 	waits := uint64(0)
 	if f.heavy() {
 		waits = now
@@ -316,7 +317,7 @@ func (m *Flowlets) acknowledged(p *flowletPacket, now uint64) *FlowletFlow {
 			waits = min(f.Last, now)
 		}
 	}
-	m.Measures[f.Path].heard(newly-behind, sent, waits, now)
+	m.Measures[f.Path].heard(newly-behind, came, sent, waits, now)
 	return f
 }
 
@@ -370,13 +371,16 @@ func (m *FlowletMeasure) tried(now uint64) {
 	}
 }
 
-// heard notes that octets are no longer under way.
-func (m *FlowletMeasure) heard(octets uint32, sent, waits, now uint64) {
+// heard notes that octets are no longer under way, and whether the path brought anything.
+func (m *FlowletMeasure) heard(octets uint32, came bool, sent, waits, now uint64) {
 	if m == nil {
 		return
 	}
 	if octets != 0 {
 		m.count(-int64(octets), now)
+	}
+	if came {
+		m.Came = now
 	}
 	if m.Silent == 0 || sent >= m.Silent {
 		m.Silent, m.Tries = waits, 0

@@ -149,3 +149,45 @@ func TestFlowletsTrySilentPath(t *testing.T) {
 		t.Errorf("after an answer: silent since %d, tried %d times", m.Silent, m.Tries)
 	}
 }
+
+// A path on which a segment is late is left only if nothing else has come over it for half a round
+// trip: a queue that fills goes on bringing what was sent before.
+func TestFlowletsStayOnFullQueue(t *testing.T) {
+	const trip = 20 * time.Millisecond
+	at := func(d time.Duration) uint64 { return uint64(time.Hour + d) }
+	p := packettest.Packet{Src: netip.MustParseAddr("2001:db8:a::1"), SrcPort: 40000,
+		Dst: netip.MustParseAddr("2001:db8:b::1"), DstPort: 80, Flags: "A", Seq: 9000,
+		Payload: make([]byte, 1000)}
+	frame := func(p packettest.Packet) []byte {
+		return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t))
+	}
+	back := packettest.Packet{Src: p.Dst, SrcPort: p.DstPort, Dst: p.Src, DstPort: p.SrcPort,
+		Flags: "A", Ack: 2000}
+	full, other := netip.MustParseAddr("fcbb:bb00:1::"), netip.MustParseAddr("fcbb:bb00:2::")
+	for _, c := range []struct {
+		acknowledged, resent uint32
+		stays                bool
+	}{{2000, 0, true}, {1000, 0, false}, {2000, 2000, false}} {
+		f := &model.FlowletFlow{TCP: true, Path: full, Last: at(0), Heard: at(0), End: 9000,
+			Acknowledged: 1000, Since: 1000, Resent: max(c.resent, 1000)}
+		m := &model.FlowletMeasure{RoundTrip: uint64(trip), Measured: at(0), Silent: at(0)}
+		host := model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second,
+			FlowletsOuter: config.FlowletsOuter{HopLimit: 64},
+			Source:        netip.MustParseAddr("2001:db8:a::1"),
+			Measures: map[netip.Addr]*model.FlowletMeasure{full: m,
+				other: {RoundTrip: uint64(trip)}},
+			Flows: map[model.FlowletEnds]*model.FlowletFlow{{Local: p.Src, Remote: p.Dst,
+				LocalPort: p.SrcPort, RemotePort: p.DstPort, Protocol: 6}: f},
+			Groups: []model.FlowletGroup{{Paths: []model.FlowletPath{{SID: full, MTU: 1500},
+				{SID: other, MTU: 1500}}, Destinations: []netip.Prefix{
+				netip.MustParsePrefix("2001:db8:b::/48")}}}}
+		back.Ack = c.acknowledged
+		if back.Ack > 1000 {
+			host.Heard(frame(back), at(30*time.Millisecond))
+		}
+		m.Silent = at(0) // another flow's segment is late, too
+		if sent := host.Send(frame(p), 0, at(35*time.Millisecond)); sent.Path == full != c.stays {
+			t.Errorf("%+v: sent to %s", c, sent.Path)
+		}
+	}
+}

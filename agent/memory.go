@@ -37,13 +37,18 @@ func EstimateMemory(n *config.Node) (m Memory) {
 		return m
 	}
 	m.Kernel += uint64(8 * n.Edge.FlowCache.Entries)
-	m.Kernel += uint64(edge.CapacityOf(n.Edge).KernelBytes(runtime.NumCPU()))
+	capacity := edge.CapacityOf(n.Edge)
+	m.Kernel += uint64(capacity.KernelBytes(runtime.NumCPU()))
 	for i := range n.Edge.Services {
 		s := edge.Service{Service: n.Edge.Services[i]}
 		s.Buckets, _ = n.Edge.BucketsOf(&s.Service)
 		kept := poolFootprint(&s, n)
 		m.Agent += uint64(kept + kept*heapRoom/100)
+		capacity = capacity.AtLeast(datapath.CapacityForTable(s.Buckets))
 		m.Kernel += uint64(datapath.TableBytes(s.Buckets))
+	}
+	if len(n.Edge.Services) > 0 { // the last block is not full
+		m.Kernel += uint64(capacity.BlockBytes())
 	}
 	return m
 }

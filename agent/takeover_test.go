@@ -147,14 +147,15 @@ func TestRestartLoadsWhatDiffers(t *testing.T) {
 			must(m.t, edgePin(m, "sids").Put(uint32(2), [16]byte{0xfc}))
 		}},
 		{name: "another table", edit: func(m *machine) {
-			var first, second uint32
-			tables := edgePin(m, "tables")
-			must(m.t, tables.Lookup(uint32(1), &first))
-			must(m.t, tables.Lookup(uint32(2), &second))
-			other, err := ebpf.NewMapFromID(ebpf.MapID(second))
-			must(m.t, err)
-			defer other.Close()
-			must(m.t, tables.Put(uint32(1), other))
+			services := edgePin(m, "services")
+			keys, entries := map[uint32][]byte{}, map[uint32][]byte{}
+			var key, entry []byte
+			for all := services.Iterate(); all.Next(&key, &entry); {
+				index := binary.NativeEndian.Uint32(entry)
+				keys[index], entries[index] = slices.Clone(key), slices.Clone(entry)
+			}
+			copy(entries[1][4:], entries[2][4:]) // all but its number
+			must(m.t, services.Put(keys[1], entries[1]))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +24,6 @@ const explicit = "  source: fd00:5e::e1\n  buckets: 65537\n"
 // have left: a map of maps all of one size, and services without theirs.
 func (m *machine) asFormerPins() {
 	m.t.Helper()
-	m.asFormerServices("edge")
-	m.asFormerServices("host")
 	pin := filepath.Join(m.pins, "edge", "tables")
 	tables, err := ebpf.LoadPinnedMap(pin, nil)
 	must(m.t, err)
@@ -41,23 +40,28 @@ func (m *machine) asFormerPins() {
 	must(m.t, err)
 	defer former.Close()
 	for index := range uint32(3) {
-		var now *ebpf.Map
-		if err := tables.Lookup(index, &now); err != nil {
+		chains := m.chainsOf(index)
+		if chains == nil {
 			continue
 		}
 		then, err := ebpf.NewMap(inner)
 		must(m.t, err)
-		var chain []byte
-		for bucket := range uint32(config.FormerBuckets) {
-			must(m.t, now.Lookup(bucket, &chain))
-			must(m.t, then.Put(bucket, chain))
+		for bucket, c := range chains {
+			octets := make([]byte, 0, 16)
+			for _, id := range c.IDs {
+				octets = binary.BigEndian.AppendUint16(octets, id)
+			}
+			octets = append(octets, c.Length, c.Candidates)
+			octets = binary.BigEndian.AppendUint16(octets, c.Shadow)
+			must(m.t, then.Put(uint32(bucket), octets))
 		}
 		must(m.t, former.Put(index, then))
-		must(m.t, now.Close())
 		must(m.t, then.Close())
 	}
 	must(m.t, os.Remove(pin))
 	must(m.t, former.Pin(pin))
+	m.asFormerServices("edge")
+	m.asFormerServices("host")
 }
 
 // asFormerServices gives the services of a role their former entries, of 8 bytes: number, flags.

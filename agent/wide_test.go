@@ -64,7 +64,7 @@ func wide(b *testing.B, services, backends int) {
 	})
 	r.stop()
 	step("restart", func() { r = m.start(text) })
-	step("another-size", func() { // of a table than all others have: the program is another one
+	step("another-size", func() { // of a table than all others have
 		_, err := r.apply(text+"    - {name: other, vip: \"2001:db8:80::81\", port: 1, "+
 			"maxBackends: 200, backends: [{name: b0, sid: \"fcbb:bb00:1::\"}]}\n", false)
 		must(b, err)

@@ -214,6 +214,8 @@ func TestPinnedChains(t *testing.T) {
 	defer e.Close()
 	g := testPool(t, testBuckets, 3, 0xabcd, 2, 0xff00, 4, 5)
 	must(t, e.SetChains(1, g))
+	must(t, e.SetService(ServiceKey{VIP: hostVIPv6, Port: 80, Protocol: 6}, 1,
+		testBuckets))
 	_, err = e.Commit()
 	must(t, err)
 	t.Cleanup(func() { must(t, Unload(w.dir)) })

@@ -65,7 +65,9 @@ const poolChanges, poolWarmUp = 31, 4
 
 func measurePoolChange(b *testing.B, spec pool.Spec, name string, before, after []pool.Backend) {
 	w := newWorld(b)
-	e, err := OpenEdge(w.dir, edgeConfig(b))
+	config := edgeConfig(b)
+	config.Capacity = CapacityForTable(spec.Buckets)
+	e, err := OpenEdge(w.dir, config)
 	must(b, err)
 	defer e.Close()
 	at, err := pool.New(spec, before, 0)
@@ -74,6 +76,7 @@ func measurePoolChange(b *testing.B, spec pool.Spec, name string, before, after 
 	for b.Loop() {
 		for round := range poolChanges + poolWarmUp {
 			must(b, e.SetChains(1, at))
+			must(b, e.SetService(edgeServices[0], 1, spec.Buckets))
 			runtime.GC() // a pool changes seldom: what the round before left is not this change's
 			seen := watchTable(b, e)
 			begun := time.Now()
@@ -98,14 +101,14 @@ func measurePoolChange(b *testing.B, spec pool.Spec, name string, before, after 
 // its neighbour's speed where two are one core.
 func watchTable(b *testing.B, e *Edge) <-chan time.Time {
 	b.Helper()
-	tables := e.maps["tables"]
-	var first uint32
-	must(b, tables.Lookup(uint32(1), &first))
+	entries, key := e.maps["services"], edgeServices[0].key()
+	var first service
+	must(b, entries.Lookup(key, &first))
 	seen, watching := make(chan time.Time, 1), make(chan struct{})
 	go func() {
 		close(watching)
-		for id := first; ; {
-			if err := tables.Lookup(uint32(1), &id); err != nil || id != first {
+		for now := first; ; {
+			if err := entries.Lookup(key, &now); err != nil || now.table() != first.table() {
 				seen <- time.Now()
 				return
 			}

@@ -38,11 +38,7 @@ const (
 	portsPerClient = 4096 // 1 << PORTS_LOG2 of bpf/bench.c
 )
 
-var (
-	benchFlowHash = flag.String("flowhash", "nh", "flow hash of the bench's edges")
-	benchAlike    = flag.Bool("alike", true,
-		"the bench's edges know that all their tables are of one size")
-)
+var benchFlowHash = flag.String("flowhash", "nh", "flow hash of the bench's edges")
 
 var (
 	benchClientV6   = netip.MustParseAddr("2001:db8:c1::100") // and 255 more
@@ -173,9 +169,6 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation,
 	t.Helper()
 	config := edgeConfig(t)
 	config.Encapsulation, config.Locators = encapsulation, nil
-	if *benchAlike {
-		config.Buckets = benchBuckets
-	}
 	function, err := flow.ParseFunction(*benchFlowHash)
 	must(t, err)
 	config.FlowHash = function

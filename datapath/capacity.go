@@ -3,6 +3,7 @@ package datapath
 import (
 	"fmt"
 	"math/bits"
+	"os"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -22,6 +23,9 @@ const (
 	maxPathPlaces = 1 << 20
 )
 
+// tableSlack is what a block has for headers and the first chain, for each of two tables.
+const tableSlack = 127
+
 // Capacity is for how much an edge's program has room, as powers of two; the zero value is what the
 // object is compiled with. Another capacity is another program: the tables are made anew beside
 // those that forward, and counters are carried over.
@@ -29,6 +33,7 @@ type Capacity struct {
 	Services int // numbers from 0 on
 	Counters int // of services' backends
 	Paths    int // places for those of services' backends
+	Buckets  int // of the largest table
 }
 
 // CapacityFor is the least capacity for services with so many backends in all, each counted once
@@ -50,6 +55,21 @@ func CapacityFor(services, backends, led int) Capacity {
 	return c
 }
 
+// CapacityForTable is the least capacity for a table of so many buckets. Smaller tables share the
+// blocks that it needs, so that most edges have the least.
+func CapacityForTable(buckets int) (c Capacity) {
+	for c = c.orCompiled(); c.Buckets < buckets; {
+		c.Buckets = 2*(c.Buckets+tableSlack) - tableSlack
+	}
+	return c
+}
+
+// block is how many chains are in a block: a pair of the largest table.
+func (c Capacity) block() int { return 2 * (c.orCompiled().Buckets + tableSlack) }
+
+// BlockBytes is what a block of chains takes of the kernel's memory.
+func (c Capacity) BlockBytes() int { return c.block()*chainBytes + os.Getpagesize() }
+
 // WithMorePaths is a capacity for twice the paths; false: there is none.
 func (c Capacity) WithMorePaths() (Capacity, bool) {
 	c = c.orCompiled()
@@ -63,7 +83,7 @@ func (c Capacity) WithMorePaths() (Capacity, bool) {
 // AtLeast is the larger of two capacities, in each respect: what runs need not shrink.
 func (c Capacity) AtLeast(other Capacity) Capacity {
 	return Capacity{max(c.Services, other.Services), max(c.Counters, other.Counters),
-		max(c.Paths, other.Paths)}
+		max(c.Paths, other.Paths), max(c.Buckets, other.Buckets)}
 }
 
 // KernelBytes is how much memory of the kernel the tables of the capacity take beyond those of the
@@ -72,7 +92,7 @@ func (c Capacity) KernelBytes(cpus int) int {
 	least := Capacity{}.orCompiled()
 	c = c.orCompiled()
 	perCPU := int(unsafe.Sizeof(serviceCounters{}) + unsafe.Sizeof(Openings{}))
-	pointers := 4 * 8 // to inner maps, and to the copies of per-CPU values
+	pointers := 2 * 8 // to the copies of per-CPU values
 	service := pointers + int(unsafe.Sizeof(newConnections{})) + cpus*perCPU +
 		4*int(hashEntryBytes+unsafe.Sizeof(serviceKey{})+(unsafe.Sizeof(service{})+7)&^7)
 	block := 8 + cpus*int(unsafe.Sizeof(backendCounters{}))
@@ -86,12 +106,11 @@ func (c Capacity) KernelBytes(cpus int) int {
 const hashEntryBytes = 64
 
 func (c Capacity) orCompiled() Capacity {
-	return c.AtLeast(Capacity{servicesMax, counters, pathPlaces})
+	return c.AtLeast(Capacity{servicesMax, counters, pathPlaces, leastBlock/2 - tableSlack})
 }
 
 // perService are the edge's maps with entries for each service.
-var perService = []string{"tables", "services", "service_traffic", "openings",
-	"new_connections"}
+var perService = []string{"services", "service_traffic", "openings", "new_connections"}
 
 // into sizes the maps of an edge's object.
 func (c Capacity) into(spec *ebpf.CollectionSpec) error {
@@ -106,6 +125,7 @@ func (c Capacity) into(spec *ebpf.CollectionSpec) error {
 		m := spec.Maps[name]
 		m.MaxEntries = m.MaxEntries / servicesMax * uint32(c.Services)
 	}
+	spec.Maps["tables"].InnerMap.MaxEntries = uint32(c.block())
 	spec.Maps["backend_traffic"].MaxEntries = uint32(c.Counters) / countersBlock
 	spec.Maps["paths"].MaxEntries = uint32(c.Paths * MaxServicePaths)
 	if err := spec.Variables["paths_mask"].Set(uint32(c.Paths - 1)); err != nil {

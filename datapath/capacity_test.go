@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -51,8 +52,8 @@ func TestCountersInOtherCapacities(t *testing.T) {
 	frame := tcpFrame(t, tupleOf(clientV6, hostVIPv6, 1), &layers.TCP{SYN: true})
 	const backend = 9
 	counted := map[uint32]uint64{} // packets by service
-	for _, c := range []Capacity{{}, {4096, 65536, 0}, {65536, 1 << 20, 0},
-		{1024, 32768, 0}} {
+	for _, c := range []Capacity{{}, {4096, 65536, 0, 0}, {65536, 1 << 20, 0, 0},
+		{1024, 32768, 0, 0}} {
 		config := edgeConfig(t)
 		config.Capacity = c
 		e, err := OpenEdge(w.dir, config)
@@ -83,20 +84,11 @@ func TestCountersInOtherCapacities(t *testing.T) {
 
 // serveAt makes the test's service that of an index.
 func serveAt(e *Edge, index uint32, backend uint16) error {
-	table, err := ebpf.NewMap(tableSpec(tableBuckets))
-	if err != nil {
-		return err
-	}
-	defer table.Close()
 	if err := fillEdge(e, backend); err != nil {
 		return err
 	}
-	var inner *ebpf.Map
-	if err := e.maps["tables"].Lookup(uint32(1), &inner); err != nil {
-		return err
-	}
-	defer inner.Close()
-	if err := e.maps["tables"].Put(index, inner); err != nil {
+	one := e.live(1).chains()[0]
+	if err := putChains(e, index, slices.Repeat([]chain{one}, tableBuckets)); err != nil {
 		return err
 	}
 	return e.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, index,
@@ -134,8 +126,8 @@ func TestCapacityKernelBytes(t *testing.T) {
 		return bytes
 	}
 	least := held(Capacity{})
-	for _, c := range []Capacity{{16384, 32768, 0}, {1024, 1 << 18, 0}, {65536, 1 << 20, 0},
-		{0, 0, 1 << 20}} {
+	for _, c := range []Capacity{{16384, 32768, 0, 0}, {1024, 1 << 18, 0, 0},
+		{65536, 1 << 20, 0, 0}, {0, 0, 1 << 20, 0}} {
 		takes, estimated := held(c)-least, c.KernelBytes(ebpf.MustPossibleCPU())
 		t.Logf("%+v: %d bytes, %d estimated", c, takes, estimated)
 		if estimated < takes || estimated > 2*takes {

@@ -1,50 +1,98 @@
 package datapath
 
 import (
-	"errors"
+	"cmp"
 	"slices"
 	"testing"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"sextant/lb/pool"
 )
 
-// writeChains fills a table with chains that no generation has.
-func writeChains(table *ebpf.Map, chains []chain) error {
-	memory, err := mapChains(table, unix.PROT_READ|unix.PROT_WRITE)
+// putChains gives a service chains that no generation has.
+func putChains(e *Edge, index uint32, chains []chain) error {
+	t, err := e.blocks.takeTable(len(chains))
+	if err == nil {
+		err = e.blocks.make()
+	}
 	if err != nil {
 		return err
 	}
-	copy(chainsIn(memory), chains)
-	return unix.Munmap(memory)
+	copy(t.chains(), chains)
+	e.chains[index] = &tablePair{blocks: e.blocks, live: t}
+	return e.name(index, t.tablePlace)
+}
+
+// chainsIn are those that the program finds for the service of a key.
+func chainsIn(t testing.TB, e *Edge, key ServiceKey) []pool.Chain {
+	t.Helper()
+	var s service
+	must(t, e.maps["services"].Lookup(key.key(), &s))
+	block, err := openChains(e.maps["tables"], uint32(s.Block), unix.PROT_READ)
+	must(t, err)
+	defer block.unmap()
+	return inHostOrder(block.of(s.table()))
 }
 
 // Whatever the order of generations, what is live is the one that was set last, and what is live is
-// not written: large tables take turns, small ones are made anew.
+// not written: large tables take turns, small ones are written anew. Nothing else is kept.
 func TestTablesTakeTurns(t *testing.T) {
-	for _, buckets := range []int{testBuckets, largeTable} {
-		generations := testGenerations(t, buckets)
-		var live *ebpf.Map
-		put := func(m *ebpf.Map) (err error) {
-			if live != nil && m.FD() == live.FD() {
-				t.Fatal("the live table was written")
-			}
-			live.Close()
-			live, err = m.Clone()
-			return err
-		}
-		t.Cleanup(func() { live.Close() })
-		pair := (&Edge{}).newPair()
-		t.Cleanup(func() { pair.close() })
+	w := newWorld(t)
+	e, err := OpenEdge(w.dir, edgeConfig(t))
+	must(t, err)
+	t.Cleanup(e.Close)
+	for i, buckets := range []int{testBuckets, largeTable, leastBlock/2 - tableSlack} {
+		generations, index := testGenerations(t, buckets), uint32(i)
+		must(t, e.SetService(edgeServices[i], index, buckets))
+		pair := &tablePair{blocks: e.blocks}
+		e.chains[index] = pair
 		for _, turn := range []int{0, 1, 2, 3, 4, 5, 6, 7, 0, 4, 3, 3} {
-			g := generations[turn]
-			must(t, pair.set(g, put))
-			sameChains(t, live, g)
-			if kept := pair.live != nil || pair.spare != nil; kept != (buckets >= largeTable) {
-				t.Errorf("of %d buckets tables are kept: %t", buckets, kept)
+			g, live := generations[turn], pair.live
+			must(t, pair.set(g, func(table *chainTable) error {
+				if live != nil && table.tablePlace == live.tablePlace {
+					t.Fatal("the live table was written")
+				}
+				if live != nil && turn != 3 {
+					sameChains(t, chainsIn(t, e, edgeServices[i]), live.holds)
+				}
+				return e.name(index, table.tablePlace)
+			}))
+			sameChains(t, chainsIn(t, e, edgeServices[i]), g)
+			if kept := pair.spare != nil; kept != (buckets >= largeTable) {
+				t.Errorf("of %d buckets a second table is kept: %t", buckets, kept)
 			}
+		}
+	}
+	wantPlaces(t, e)
+}
+
+// wantPlaces sees that no place is taken but those of tables, each once.
+func wantPlaces(t *testing.T, e *Edge) {
+	t.Helper()
+	taken := map[*chainBlock][]stretch{}
+	for _, pair := range e.chains {
+		for _, table := range []*chainTable{pair.live, pair.spare} {
+			if table != nil {
+				taken[table.in] = append(taken[table.in], table.all())
+			}
+		}
+	}
+	for n, block := range e.blocks.blocks {
+		if block == nil {
+			continue
+		}
+		all := append(taken[block], block.free...)
+		slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.at, b.at) })
+		end := e.blocks.all(uint32(n)).at
+		for _, s := range all {
+			if s.at != end {
+				t.Fatalf("block %d: places from %d to %d are lost, or taken twice", n, end, s.at)
+			}
+			end = s.end()
+		}
+		if end != e.blocks.size {
+			t.Fatalf("block %d has %d places", n, end)
 		}
 	}
 }
@@ -71,10 +119,11 @@ func testGenerations(t *testing.T, buckets int) []*pool.Generation {
 	return append(generations, stranger)
 }
 
-func sameChains(t *testing.T, table *ebpf.Map, g *pool.Generation) {
+func sameChains(t *testing.T, chains []pool.Chain, g *pool.Generation) {
 	t.Helper()
-	chains, err := readChains(table)
-	must(t, err)
+	if g == nil {
+		return // of a small table, that is not kept
+	}
 	if len(chains) != g.Buckets() {
 		t.Fatalf("%d chains, want %d", len(chains), g.Buckets())
 	}
@@ -87,44 +136,48 @@ func sameChains(t *testing.T, table *ebpf.Map, g *pool.Generation) {
 
 // Tables of many services, small and large, are filled at once, changed one by one, and freed.
 func TestFillChains(t *testing.T) {
+	const services = 513
 	w := newWorld(t)
 	e, err := OpenEdge(w.dir, edgeConfig(t))
 	must(t, err)
 	t.Cleanup(e.Close)
 	var all []ServiceChains
-	for i := range 2*tableBatch + 1 {
+	for i := range services {
 		buckets := 7 + i
-		if i == tableBatch {
+		if i == services/2 {
 			buckets = largeTable + 1
 		}
 		all = append(all, ServiceChains{uint32(1 + i), testPool(t, buckets, 2, 1, 2, uint16(3+i))})
 	}
 	must(t, e.FillChains(all))
-	live := func(index uint32) *ebpf.Map {
-		var table *ebpf.Map
-		must(t, e.maps["tables"].Lookup(index, &table))
-		t.Cleanup(func() { table.Close() })
-		return table
+	key := func(index uint32) ServiceKey {
+		return ServiceKey{VIP: hostVIPv6, Port: uint16(index), Protocol: 6}
 	}
 	for _, s := range all {
-		sameChains(t, live(s.Index), s.Generation)
+		must(t, e.SetService(key(s.Index), s.Index, s.Generation.Buckets()))
+		sameChains(t, chainsIn(t, e, key(s.Index)), s.Generation)
 	}
-	for _, i := range []int{0, tableBatch, 2 * tableBatch} {
+	wantPlaces(t, e)
+	for _, i := range []int{0, services / 2, services - 1} {
 		s := all[i]
 		next := testPool(t, s.Generation.Buckets(), 1, 9, 10)
 		must(t, e.SetChains(s.Index, next))
-		sameChains(t, live(s.Index), next)
-		must(t, e.SetService(edgeServices[0], s.Index, s.Generation.Buckets()))
+		sameChains(t, chainsIn(t, e, key(s.Index)), next)
 		if err := e.SetChains(s.Index, testPool(t, 5, 1, 1)); err == nil {
 			t.Error("chains of another number of buckets than the service's were set")
 		}
-		sameChains(t, live(s.Index), next)
-		must(t, e.DeleteService(edgeServices[0], true))
+		sameChains(t, chainsIn(t, e, key(s.Index)), next)
+		must(t, e.DeleteService(key(s.Index), false))
 		must(t, e.DeleteChains(s.Index))
-		if err := e.maps["tables"].Lookup(s.Index, new(*ebpf.Map)); !errors.Is(err,
-			ebpf.ErrKeyNotExist) {
-			t.Errorf("the table of a service that is gone: %v", err)
-		}
+		wantPlaces(t, e)
 		must(t, e.SetChains(s.Index, testPool(t, 5, 1, 1)))
+	}
+	for _, s := range all {
+		must(t, e.DeleteService(key(s.Index), false))
+		must(t, e.DeleteChains(s.Index))
+	}
+	wantPlaces(t, e)
+	if left, err := countEntries(e.maps["tables"]); left != 0 || err != nil {
+		t.Errorf("without a service there are %d blocks (%v)", left, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,8 +28,11 @@ var ErrNoMap = errors.New("no such map")
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out. Of
 // the chains ("tables"), the key is service and bucket; of paths, service and id of the backend.
 func (e *Edge) Dump(name string, limit int) ([]Entry, error) {
-	if name == "paths" {
+	switch name {
+	case "paths":
 		return e.dumpPaths(limit)
+	case "tables":
+		return e.dumpTables(limit)
 	}
 	return e.collection.Dump(name, limit)
 }
@@ -46,16 +50,14 @@ func (c *collection) Dump(name string, limit int) ([]Entry, error) {
 	}
 	d := dumper{limit: limit, key: shape.Key, value: shape.Value}
 	switch {
-	case m.Type() == ebpf.ArrayOfMaps && tablesOf[name].value == "":
+	case m.Type() == ebpf.ArrayOfMaps:
 		return nil, fmt.Errorf("dump %s: it holds maps: %w", name, ErrNoMap)
 	case name == "quic_configs", name == "hmac_keys", name == "hmac_scratches":
 		return nil, fmt.Errorf("dump %s: it holds keys, which are secret: %w", name, ErrNoMap)
 	case m.Type() == ebpf.RingBuf:
 		return nil, fmt.Errorf("dump %s: a ring buffer has no entries: %w", name, ErrNoMap)
-	case m.Type() == ebpf.ArrayOfMaps:
-		err = d.tables(m, spec, tablesOf[name])
 	default:
-		err = d.entries(m, 0)
+		err = d.entries(m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dump %s: %w", name, err)
@@ -67,12 +69,11 @@ func (c *collection) Dump(name string, limit int) ([]Entry, error) {
 type dumper struct {
 	limit      int
 	key, value btf.Type
-	of         serviceTable // whose tables they are in; the zero value: none
 	list       []Entry
 }
 
-// entries reads those of a map. In a table of a service, that is a part of the key.
-func (d *dumper) entries(m *ebpf.Map, service uint32) error {
+// entries reads those of a map.
+func (d *dumper) entries(m *ebpf.Map) error {
 	array := m.Type() == ebpf.Array || m.Type() == ebpf.PerCPUArray
 	key, raw := []byte(nil), make([]byte, m.ValueSize())
 	var values [][]byte
@@ -96,23 +97,46 @@ func (d *dumper) entries(m *ebpf.Map, service uint32) error {
 			if !perCPU(m.Type()) {
 				e.CPU = -1
 			}
-			if d.of.value != "" {
-				e.Key = d.of.keyOf(service, binary.NativeEndian.Uint32(key))
-			}
 			d.list = append(d.list, e)
 		}
 	}
 	return nil
 }
 
-// serviceTable is what the tables of services hold: a structure for each key.
-type serviceTable struct{ value, key string }
-
-var tablesOf = map[string]serviceTable{"tables": {value: "chain", key: "bucket"}}
-
-// keyOf names an entry.
-func (t serviceTable) keyOf(service, entry uint32) map[string]any {
-	return map[string]any{"service": service, t.key: entry}
+// dumpTables reads at most limit chains of services, those of former tables behind the others.
+func (e *Edge) dumpTables(limit int) (list []Entry, err error) {
+	spec, err := loadEdge()
+	if err != nil {
+		return nil, err
+	}
+	var value *btf.Struct
+	if err := spec.Types.TypeByName("chain", &value); err != nil {
+		return nil, err
+	}
+	for _, number := range slices.Sorted(maps.Keys(e.chains)) {
+		t := e.live(number)
+		if t == nil {
+			continue
+		}
+		for bucket, c := range t.chains() {
+			if len(list) == limit {
+				return list, nil
+			}
+			if c == (chain{}) {
+				continue
+			}
+			raw, err := binary.Append(nil, binary.NativeEndian, c)
+			if err != nil {
+				return nil, err
+			}
+			key := map[string]any{"service": number % formerTables, "bucket": bucket}
+			if number >= formerTables {
+				key["former"] = true
+			}
+			list = append(list, Entry{Key: key, Value: inWords(value, raw), CPU: -1})
+		}
+	}
+	return list, nil
 }
 
 // dumpPaths reads at most limit paths that services name.
@@ -137,31 +161,6 @@ func (e *Edge) dumpPaths(limit int) (list []Entry, err error) {
 			"backend": at.backend, "choice": at.choice}, Value: value, CPU: -1})
 	}
 	return list, nil
-}
-
-// tables reads those of all services.
-func (d *dumper) tables(m *ebpf.Map, spec *ebpf.CollectionSpec, of serviceTable) error {
-	var value *btf.Struct
-	if err := spec.Types.TypeByName(of.value, &value); err != nil {
-		return err
-	}
-	d.value, d.of = value, of
-	for service := range m.MaxEntries() {
-		var table *ebpf.Map
-		err := m.Lookup(service, &table)
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = d.entries(table, service)
-		table.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func isZero(value []byte) bool {

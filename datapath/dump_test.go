@@ -43,7 +43,7 @@ func TestDump(t *testing.T) {
 			`"value":{"ids":[163,0,0,0],"length":1,"paths":2},"cpu":-1}]`,
 		"sids":     `[{"key":7,"value":"fcbb:bb00:7::","cpu":-1}]`,
 		"outcomes": `[{"key":"OUTCOME_HANDED","value":9,"cpu":0}]`,
-		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"buckets":1021,"former_buckets":0,"index":3,"limited":0,"paths":1,"paths_at":1022,"quic":0},"cpu":-1}`,
+		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"block":0,"buckets":1021,"former_block":0,"former_buckets":0,"former_table":0,"index":3,"limited":0,"paths":1,"paths_at":1022,"quic":0,"table":2},"cpu":-1}`,
 	} {
 		entries, err := edge.Dump(name, 10)
 		if got := words(t, entries, err); !strings.Contains(got, want) {

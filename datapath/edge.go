@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -64,7 +66,6 @@ type EdgeConfig struct {
 	FlowCache  FlowCache
 	Former     FormerFlows
 	Capacity   Capacity
-	Buckets    int  // of each table of chains, which makes a packet cheaper; 0: they differ
 	Paths      bool // some service has paths to its backends
 	Copies     bool // some service sends packets over two of them
 	Interfaces []EdgeInterface
@@ -90,16 +91,21 @@ type Edge struct {
 	*collection
 	config   EdgeConfig
 	programs map[Side]*ebpf.Program
-	chains   map[uint32]*tablePair // by the service's index
-	buckets  map[uint32]int        // likewise: as the services' entries say
-	sids     map[uint16]netip.Addr // as the program knows them
-	quic     map[uint32]quicTables // by the service's index
-	limited  map[uint32]bool       // likewise: new connections
-	paths    pathTable
-	copies   map[uint32]Copies // likewise
-	former   map[uint32]int    // likewise: buckets of the former table
-	copier   *ebpf.Program     // sends the second copies; nil: there are none
-	loop     loop              // through which they go
+	blocks   *chainBlocks
+	chains   map[uint32]*tablePair  // by the service's index; former ones by formerTables above it
+	buckets  map[uint32]int         // by the service's index, as SetService says
+	entries  map[serviceKey]service // as the program has them
+	keys     map[uint32][]serviceKey
+	// entries of programs that are taken over, by index; nil: they were not read yet
+	claimed map[uint32]service
+	sids    map[uint16]netip.Addr // as the program knows them
+	quic    map[uint32]quicTables // by the service's index
+	limited map[uint32]bool       // likewise: new connections
+	paths   pathTable
+	copies  map[uint32]Copies // likewise
+	former  map[uint32]int    // likewise: buckets of the former table
+	copier  *ebpf.Program     // sends the second copies; nil: there are none
+	loop    loop              // through which they go
 	// Await waits for what the kernel takes long for, some 10 ms: a table that is replaced or taken
 	// away, until no packet under way looks at it. Nil: the caller does it itself.
 	Await func(slow func() error) error
@@ -147,6 +153,7 @@ func openEdge(dir string, config EdgeConfig, takes bool) (*Edge, error) {
 		collection: c, config: config, programs: map[Side]*ebpf.Program{},
 		chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
 		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
+		entries: map[serviceKey]service{}, keys: map[uint32][]serviceKey{},
 		former: map[uint32]int{}, copies: map[uint32]Copies{},
 	}
 	if config.Copies {
@@ -181,6 +188,9 @@ func (e *Edge) loadSide(side Side) error {
 		if err := e.mapPaths(); err != nil {
 			return err
 		}
+	}
+	if e.blocks == nil {
+		e.blocks = newChainBlocks(e.maps["tables"], e.config.Capacity.block(), e.await)
 	}
 	if e.config.Copies {
 		e.copier = programs["edge_copy"]
@@ -221,7 +231,6 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["copy_loop"].Set(e.loop.ofCopies()); err != nil {
 		return nil, err
 	}
-	spec.Maps["tables"].InnerMap = e.config.tableSpec(max(1, e.config.Buckets))
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}
@@ -251,19 +260,16 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 // [Edge.SetPaths], [Edge.SetCopies], [Edge.LimitNewConnections] and [Edge.SetFormerChains] say
 // about that index.
 func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
-	s := service{
-		Index: index, Buckets: uint32(buckets), FormerBuckets: uint32(e.former[index]),
-		QUIC: truth(len(e.quic[index].configs) > 0), Limited: uint8(truth(e.limited[index])),
-		Paths: e.copies[index].bits(),
+	e.buckets[index] = buckets
+	s, err := e.entryOf(index)
+	if err == nil {
+		err = e.putEntry("services", key.key(), s)
 	}
-	led := e.paths.coming(index)
-	if led != nil {
-		s.Paths, s.PathsAt = s.Paths|hasPaths, led.at
-	}
-	if err := e.putEntry("services", key.key(), s); err != nil {
+	if err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
-	e.buckets[index] = buckets
+	e.forgetKey(key.key())
+	e.entries[key.key()], e.keys[index] = s, append(e.keys[index], key.key())
 	vip := ServiceKey{VIP: key.VIP}
 	if err := e.putEntry("services", vip.key(), service{}); err != nil {
 		return fmt.Errorf("mark %s as a VIP: %w", key.VIP, err)
@@ -276,6 +282,42 @@ func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	}
 	e.paths.came(index)
 	return nil
+}
+
+// entryOf is the entry that a service is to have.
+func (e *Edge) entryOf(index uint32) (service, error) {
+	s := service{
+		Index: index, QUIC: truth(len(e.quic[index].configs) > 0),
+		Limited: uint8(truth(e.limited[index])), Paths: e.copies[index].bits(),
+	}
+	if led := e.paths.coming(index); led != nil {
+		s.Paths, s.PathsAt = s.Paths|hasPaths, led.at
+	}
+	if t := e.live(index); t != nil {
+		if int(t.buckets) != e.buckets[index] {
+			return s, fmt.Errorf("its table has %d buckets, not %d", t.buckets, e.buckets[index])
+		}
+		s.setTable(t.tablePlace)
+	}
+	if t := e.live(formerTables + index); t != nil && e.former[index] > 0 {
+		s.setFormerTable(t.tablePlace)
+	}
+	return s, nil
+}
+
+// forgetKey forgets to which service a key leads.
+func (e *Edge) forgetKey(key serviceKey) {
+	s, known := e.entries[key]
+	if !known {
+		return
+	}
+	delete(e.entries, key)
+	e.keys[s.Index] = slices.DeleteFunc(e.keys[s.Index], func(k serviceKey) bool {
+		return k == key
+	})
+	if len(e.keys[s.Index]) == 0 {
+		delete(e.keys, s.Index)
+	}
 }
 
 // LimitNewConnections lets at most rate new TCP connections per second to the service of index, and
@@ -314,6 +356,7 @@ func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
 		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete service %v: %w", key, err)
 	}
+	e.forgetKey(key.key())
 	return e.ForgetNextHops() // and the services that CPUs have cached
 }
 
@@ -332,7 +375,14 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 // Confirm ends the comparison of an edge that was taken over: from now on it is written to.
 // ErrDiffers: its tables have more than was filled in.
 func (e *Edge) Confirm() error {
-	if err := e.confirm("services", "tables", "quic_servers", "quic_configs"); err != nil {
+	if err := e.confirm("services", "quic_servers", "quic_configs"); err != nil {
+		return err
+	}
+	e.claimed = nil
+	if err := e.blocks.trim(); err != nil {
+		return err
+	}
+	if err := e.makeSpares(slices.Collect(maps.Values(e.chains))); err != nil {
 		return err
 	}
 	clear(e.paths.array) // services that have none were compared
@@ -388,10 +438,8 @@ func (e *Edge) Commit() ([]Attachment, error) {
 
 // Close releases the kernel objects; packets are forwarded on.
 func (e *Edge) Close() {
-	for _, pair := range e.chains {
-		pair.close()
-	}
 	e.chains = nil
+	e.blocks.close()
 	e.unmapPaths()
 	e.close()
 }

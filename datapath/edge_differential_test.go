@@ -145,17 +145,17 @@ func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Genera
 	return g
 }
 
-// bucketsOf is how many buckets each of edgeServices has: no two as many, or all alike.
-func bucketsOf(config EdgeConfig, service int) int {
-	if config.Buckets > 0 {
-		return config.Buckets
+// bucketsOf is how many buckets each of edgeServices has: no two as many, and not all are in one
+// block.
+func bucketsOf(service int) int {
+	if service == 2 || service == 4 {
+		return leastBlock/2 - tableSlack - service
 	}
 	return testBuckets + 500*service
 }
 
 // edgePools gives services chains of one to six backends, some with a past.
-func edgePools(t testing.TB, config EdgeConfig) []*pool.Generation {
-	bucketsOf := func(service int) int { return bucketsOf(config, service) }
+func edgePools(t testing.TB) []*pool.Generation {
 	pools := []*pool.Generation{
 		testPool(t, bucketsOf(0), 2, backendNear, backendFar, backendUnresolved, backendNarrow,
 			backendNear2),
@@ -202,7 +202,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	program, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
-	pools := edgePools(t, config)
+	pools := edgePools(t)
 	twin := &model.Edge{
 		Sides: map[uint32]model.Side{uint32(w.near): config.Interfaces[0].Side,
 			uint32(w.far): model.Internal},
@@ -212,7 +212,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		Services:       map[model.ServiceKey]uint32{},
 		VIPs:           map[netip.Addr]struct{}{},
 		Buckets: func(service uint32) uint32 {
-			return uint32(bucketsOf(config, int(service)))
+			return uint32(bucketsOf(int(service)))
 		},
 		Secret:   config.Secret,
 		FlowHash: config.FlowHash,
@@ -255,7 +255,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 			program.SetCopies(uint32(i), edgeCopies[uint32(i)])
 		}
 		program.limited[uint32(i)] = i == limitedService
-		must(t, program.SetService(key, uint32(i), bucketsOf(config, i)))
+		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
 		twin.Services[model.ServiceKey{Addr: key.VIP, Port: key.Port,
 			Protocol: key.Protocol}] = uint32(i)
@@ -325,9 +325,6 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 				config.Paths = side != Mixed // else without, although services say they have some
 				config.Copies = side == External
 				config.FlowHash = flow.Function(variants / 2 % 2)
-				if variants%3 == 0 {
-					config.Buckets = testBuckets
-				}
 				if variants++; locators == nil {
 					config.EdgeOuter = drawOuter(uint64(variants))
 				}

@@ -41,7 +41,7 @@ func (e twoEdges) loseBackends(t *testing.T) {
 	t.Helper()
 	left, before := map[uint32]*pool.Generation{}, e.model.Chains
 	for _, service := range []uint32{0, 2} {
-		left[service] = testPool(t, bucketsOf(e.program.config, int(service)), 2, backendNear,
+		left[service] = testPool(t, bucketsOf(int(service)), 2, backendNear,
 			backendFar)
 		must(t, e.program.SetChains(service, left[service]))
 	}

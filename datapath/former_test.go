@@ -14,7 +14,7 @@ var formerSecret = flow.Secret{1: 2, 15: 3}
 // formerPools are the tables of before of some services: of more or fewer buckets than now, other
 // backends, one with a past, one without anybody.
 func formerPools(t testing.TB) map[uint32]*pool.Generation {
-	all := edgePools(t, EdgeConfig{})
+	all := edgePools(t)
 	return map[uint32]*pool.Generation{
 		0: testPool(t, 3001, 2, backendFar, backendNear2, backendNear),
 		2: all[0],
@@ -32,7 +32,7 @@ func knowFormer(t testing.TB, secret flow.Secret) func(*twoEdges) {
 		for i, key := range edgeServices {
 			if g := pools[uint32(i)]; g != nil {
 				must(t, edges.program.SetFormerChains(uint32(i), g))
-				must(t, edges.program.SetService(key, uint32(i), bucketsOf(EdgeConfig{}, i)))
+				must(t, edges.program.SetService(key, uint32(i), bucketsOf(i)))
 			}
 		}
 		edges.model.Former = &model.FormerFlows{
@@ -81,7 +81,7 @@ func TestFormerChainsChange(t *testing.T) {
 		func(edges *twoEdges) {
 			for i, key := range edgeServices {
 				must(t, edges.program.SetFormerChains(uint32(i), nil))
-				must(t, edges.program.SetService(key, uint32(i), bucketsOf(EdgeConfig{}, i)))
+				must(t, edges.program.SetService(key, uint32(i), bucketsOf(i)))
 			}
 			edges.model.Former = nil
 		})

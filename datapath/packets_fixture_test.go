@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cilium/ebpf"
-
 	"sextant/datapath/packettest"
 	"sextant/lb/acceptance"
 	"sextant/packet/flow"
@@ -211,12 +209,8 @@ func serveAllWithShadow(t testing.TB, e *Edge, shadow uint16, candidates int, id
 		one.IDs[i] = bigEndian(id)
 		must(t, e.SetSID(id, packettest.SID(id)))
 	}
-	table, err := ebpf.NewMap(tableSpec(tableBuckets))
-	must(t, err)
-	defer table.Close()
-	must(t, writeChains(table, slices.Repeat([]chain{one}, tableBuckets)))
 	for service := range uint32(4) {
-		must(t, e.maps["tables"].Put(service, table))
+		must(t, putChains(e, service, slices.Repeat([]chain{one}, tableBuckets)))
 	}
 }
 

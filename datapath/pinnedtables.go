@@ -3,10 +3,8 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"sync"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -17,8 +15,11 @@ import (
 // PinnedTables are the tables that an earlier agent left, from which the next one resumes, so that
 // no bucket moves because of a restart. Its methods may be called at the same time. Close it.
 type PinnedTables struct {
-	dir    string
-	tables *ebpf.Map // nil: there are none
+	dir      string
+	tables   *ebpf.Map          // nil: there are none
+	services map[uint32]service // by index; nil: there is a table for each, as versions had before
+	mu       sync.Mutex
+	blocks   map[uint16]mappedChains
 }
 
 // MarkedChains are the chains of a service as they were found, and the mark that they were made
@@ -30,17 +31,49 @@ type MarkedChains struct {
 
 // OpenPinnedTables opens what is pinned in dir. Nothing pinned: no service has chains.
 func OpenPinnedTables(dir string) (*PinnedTables, error) {
-	tables, err := ebpf.LoadPinnedMap(filepath.Join(dir, "tables"), nil)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("open pinned tables in %s: %w", dir, err)
+	p := &PinnedTables{dir: dir, blocks: map[uint16]mappedChains{}}
+	services, err := openPinned(dir, "services")
+	if services == nil || err != nil {
+		return p, err
 	}
-	return &PinnedTables{dir, tables}, nil
+	defer services.Close()
+	if p.tables, err = openPinned(dir, "tables"); p.tables == nil || err != nil {
+		return p, err
+	}
+	if services.ValueSize() == uint32(unsafe.Sizeof(service{})) {
+		p.services, err = servicesWithTables(services)
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// servicesWithTables are those of a map that have some, by their index.
+func servicesWithTables(m *ebpf.Map) (map[uint32]service, error) {
+	services := map[uint32]service{}
+	var key serviceKey
+	var s service
+	entries := m.Iterate()
+	for entries.Next(&key, &s) {
+		if s.Table != 0 || s.FormerTable != 0 {
+			services[s.Index] = s
+		}
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("read where services have their tables: %w", err)
+	}
+	return services, nil
 }
 
 // Close releases what was opened; what is pinned stays.
 func (p *PinnedTables) Close() {
 	if p.tables != nil {
 		p.tables.Close()
+	}
+	for _, b := range p.blocks {
+		b.unmap()
 	}
 }
 
@@ -49,7 +82,10 @@ func (p *PinnedTables) Chains(index uint32) (MarkedChains, error) {
 	if p.tables == nil {
 		return MarkedChains{}, nil
 	}
-	return p.read(index)
+	if p.services == nil {
+		return p.readTableOf(index)
+	}
+	return p.read(p.services[index].table())
 }
 
 // PinnedChains reads the chains of one service that is pinned in dir; nil if there are none.
@@ -68,29 +104,58 @@ func (p *PinnedTables) FormerChains(index uint32) ([]pool.Chain, error) {
 	if p.tables == nil {
 		return nil, nil
 	}
-	former, err := p.read(formerTable(p.tables, index))
+	if p.services == nil {
+		former, err := p.readTableOf(p.tables.MaxEntries()/2 + index)
+		return former.Chains, err
+	}
+	former, err := p.read(p.services[index].formerTable())
 	return former.Chains, err
 }
 
-func (p *PinnedTables) read(place uint32) (MarkedChains, error) {
-	var table *ebpf.Map
-	if err := p.tables.Lookup(place, &table); errors.Is(err, ebpf.ErrKeyNotExist) {
-		return MarkedChains{}, nil
-	} else if err != nil {
-		return MarkedChains{}, fmt.Errorf("open pinned chains %d in %s: %w", place, p.dir, err)
+// read reads the table at a place.
+func (p *PinnedTables) read(at tablePlace) (found MarkedChains, err error) {
+	if at == (tablePlace{}) {
+		return found, nil
 	}
-	defer table.Close()
-	chains, err := readChains(table)
-	return MarkedChains{chains, markIn(table)}, err
+	block, err := p.block(at.block)
+	if err == nil && !at.isIn(len(block.chains)) {
+		err = fmt.Errorf("a block has %d chains, and a table %+v", len(block.chains), at)
+	}
+	if err != nil {
+		return found, fmt.Errorf("read chains that are pinned in %s: %w", p.dir, err)
+	}
+	return MarkedChains{inHostOrder(block.of(at)), block.header(at).mark}, nil
 }
 
-func readChains(table *ebpf.Map) ([]pool.Chain, error) {
-	memory, err := mapChains(table, unix.PROT_READ)
-	if err != nil {
-		return nil, err
+// block opens a block for reading, once.
+func (p *PinnedTables) block(number uint16) (mappedChains, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, open := p.blocks[number]; open {
+		return b, nil
 	}
-	defer unix.Munmap(memory)
-	wire := chainsIn(memory)
+	b, err := openChains(p.tables, uint32(number), unix.PROT_READ)
+	if err == nil {
+		p.blocks[number] = b
+	}
+	return b, err
+}
+
+// readTableOf reads a table as versions left it in which each was a map of its own.
+func (p *PinnedTables) readTableOf(place uint32) (found MarkedChains, err error) {
+	table, err := openChains(p.tables, place, unix.PROT_READ)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("open pinned chains %d in %s: %w", place, p.dir, err)
+	}
+	defer table.unmap()
+	return MarkedChains{Chains: inHostOrder(table.chains)}, nil
+}
+
+// inHostOrder are chains as package pool has them.
+func inHostOrder(wire []chain) []pool.Chain {
 	chains := make([]pool.Chain, len(wire), pool.WholePages(len(wire)))
 	for b, c := range wire {
 		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates,
@@ -99,83 +164,63 @@ func readChains(table *ebpf.Map) ([]pool.Chain, error) {
 			chains[b].IDs[i] = fromBigEndian(id)
 		}
 	}
-	return chains, nil
-}
-
-// tableName is what the kernel calls a table whose chains have a past; behind markPrefix the name
-// of another one has the mark that its chains were made with, which never change. So mark and
-// chains are one object, whatever happens to an agent.
-const (
-	tableName  = "chains"
-	markPrefix = "m_"
-	markBase   = 32 // in which 64 bits take 13 of the 15 octets of a name
-)
-
-func nameOfTable(mark pool.Mark) string {
-	if mark == 0 {
-		return tableName
-	}
-	return markPrefix + strconv.FormatUint(uint64(mark), markBase)
-}
-
-// markIn reads the mark in a table's name; 0: it has none.
-func markIn(table *ebpf.Map) pool.Mark {
-	_, name, _ := strings.Cut(table.String(), "(") // Array(NAME)#FD
-	name, _, _ = strings.Cut(name, ")")
-	digits, marked := strings.CutPrefix(name, markPrefix)
-	mark, err := strconv.ParseUint(digits, markBase, 64)
-	if !marked || err != nil {
-		return 0
-	}
-	return pool.Mark(mark)
+	return chains
 }
 
 // compareChains sees that the tables of services have their chains.
 func (e *Edge) compareChains(all []ServiceChains) error {
 	for _, s := range all {
-		if err := e.takeChains(s); err != nil {
-			return fmt.Errorf("take over chains of service %d: %w", s.Index, err)
+		if err := e.takeChains(s.Index, s.Generation); err != nil {
+			return fmt.Errorf("take over chains of service %d: %w", s.Index%formerTables, err)
 		}
 	}
 	return nil
 }
 
-func (e *Edge) takeChains(s ServiceChains) error {
-	var table *ebpf.Map
-	if err := e.maps["tables"].Lookup(s.Index, &table); err != nil {
-		return errors.Join(ErrDiffers, err)
-	}
-	kept := false
-	defer func() {
-		if !kept {
-			table.Close()
+// foundTable is where the program that runs has the table of a number.
+func (e *Edge) foundTable(number uint32) (*chainTable, error) {
+	if e.claimed == nil {
+		if err := e.blocks.adopt(); err != nil {
+			return nil, errors.Join(ErrDiffers, err)
 		}
-	}()
-	if int(table.MaxEntries()) != s.Generation.Buckets() {
+		var err error
+		if e.claimed, err = servicesWithTables(e.maps["services"]); err != nil {
+			return nil, err
+		}
+	}
+	at := e.claimed[number%formerTables].table()
+	if number >= formerTables {
+		at = e.claimed[number%formerTables].formerTable()
+	}
+	if int(at.block) >= len(e.blocks.blocks) || e.blocks.blocks[at.block] == nil {
+		return nil, ErrDiffers
+	}
+	t := &chainTable{tablePlace: at, in: e.blocks.blocks[at.block]}
+	if !at.isIn(len(t.in.chains)) || !t.in.claim(at.all()) {
+		return nil, ErrDiffers
+	}
+	return t, nil
+}
+
+func (e *Edge) takeChains(number uint32, g *pool.Generation) error {
+	t, err := e.foundTable(number)
+	if err != nil {
+		return err
+	}
+	if int(t.buckets) != g.Buckets() {
 		return ErrDiffers
 	}
 	// Who has the mark was made of a table with it, by [PinnedTables.Chains].
-	if mark := s.Generation.Mark(); mark == 0 || mark != markIn(table) {
-		chains, err := readChains(table)
-		if err != nil {
-			return err
-		}
-		for b, c := range chains {
-			if c != s.Generation.Chain(b) {
+	if mark := g.Mark(); mark == 0 || mark != t.in.header(t.tablePlace).mark {
+		for b, c := range t.chains() {
+			if c != chainOf(g.Chain(b)) {
 				return ErrDiffers
 			}
 		}
 	}
-	e.chains[s.Index] = e.newPair()
-	if s.Generation.Buckets() >= largeTable {
-		memory, err := mapChains(table, unix.PROT_READ|unix.PROT_WRITE)
-		if err != nil {
-			return err
-		}
-		kept = true
-		if err := e.chains[s.Index].adopt(&chainTable{table, memory, s.Generation}); err != nil {
-			return err
-		}
+	if g.Buckets() >= largeTable {
+		t.holds = g
 	}
-	return e.find("tables", s.Index)
+	e.chains[number] = &tablePair{blocks: e.blocks, live: t}
+	return nil
 }

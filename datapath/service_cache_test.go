@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/cilium/ebpf"
-
 	"sextant/datapath/packettest"
 )
 
@@ -29,16 +27,12 @@ func TestServicesAreFollowed(t *testing.T) {
 	wayElsewhere.lead(t)
 	e := tableEdge(t, w, Carrier, func(c *EdgeConfig) { c.Locators = nil })
 	for index := range uint32(indexes) {
-		table, err := ebpf.NewMap(tableSpec(tableBuckets))
-		must(t, err)
 		all := make([]chain, tableBuckets)
 		for i := range all {
 			all[i] = chain{Length: 1, Candidates: 1}
 			all[i].IDs[0] = bigEndian(uint16(1 + index))
 		}
-		must(t, writeChains(table, all))
-		must(t, e.maps["tables"].Put(index, table))
-		must(t, table.Close())
+		must(t, putChains(e, index, all))
 	}
 	edge := w.edgeSubject(e, External)
 	rng := rand.New(rand.NewPCG(14, 20))

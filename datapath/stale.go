@@ -75,11 +75,7 @@ func versionOf(loaders []func() (*ebpf.CollectionSpec, error)) (roleVersion, err
 
 // tagsOf loads the programs of an object for a moment. Their settings are no part of a tag.
 func tagsOf(spec *ebpf.CollectionSpec) (map[string]string, error) {
-	fresh := spec.Copy()
-	if tables := fresh.Maps["tables"]; tables != nil {
-		tables.InnerMap = tableSpec(1)
-	}
-	loaded, err := ebpf.NewCollection(fresh)
+	loaded, err := ebpf.NewCollection(spec.Copy())
 	if err != nil {
 		return nil, explainLoad(err)
 	}

@@ -299,9 +299,9 @@ type flowletSettings struct {
 
 // former is struct former
 type former struct {
-	Secret     flowSecret
-	On         uint32 // 0: nothing former is known
-	FirstTable uint32 // of the former ones: as many lie before it as an edge can have services
+	Secret   flowSecret
+	On       uint32 // 0: nothing former is known
+	Reserved uint32
 }
 
 // groupPrefix is struct group_prefix
@@ -632,13 +632,17 @@ type sequence struct {
 
 // service is struct service
 type service struct {
-	Index         uint32 // of its tables, policy and counters
-	Buckets       uint32 // edge: of its table of chains
+	Index         uint32 // of its policy and counters
+	Buckets       uint32 // edge: of its table of chains; 0: it has none
 	FormerBuckets uint32 // edge: of the former table; 0: there is none
 	QUIC          uint16 // UDP that is QUIC
 	Limited       uint8  // edge: how many new connections it may get
 	Paths         uint8  // edge: enum service_path_bits
 	PathsAt       uint32 // edge: where its paths begin
+	Table         uint32 // edge: where its table begins in its block
+	FormerTable   uint32
+	Block         uint16
+	FormerBlock   uint16
 }
 
 // serviceCounters is struct service_counters. What was forwarded for a service.

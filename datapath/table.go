@@ -3,76 +3,107 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"unsafe"
-
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"sextant/lb/pool"
 )
 
-// tableSpec is the inner map of "tables": one chain per bucket, as many as the service has buckets
-// (BPF_F_INNER_MAP: the tables of one map may differ in size). It can be mapped into memory, so
-// that it is written in one copy instead of as many system calls.
-//
-// Where all tables are of one size, the verifier knows it and puts the look-up of a chain in line;
-// else it is a call, which takes an eighth of a packet's time on a processor whose returns are
-// slow by a mitigation.
-func (c EdgeConfig) tableSpec(buckets int) *ebpf.MapSpec {
-	spec := tableSpec(buckets)
-	if c.Buckets > 0 {
-		spec.Flags &^= unix.BPF_F_INNER_MAP
-	}
-	return spec
-}
-
-func tableSpec(buckets int) *ebpf.MapSpec {
-	return &ebpf.MapSpec{
-		Name:       tableName,
-		Type:       ebpf.Array,
-		KeySize:    4,
-		ValueSize:  uint32(unsafe.Sizeof(chain{})),
-		MaxEntries: uint32(buckets),
-		Flags:      unix.BPF_F_MMAPABLE | unix.BPF_F_INNER_MAP,
-	}
-}
-
-// chainTable is an inner map, mapped into memory for as long as it may be written.
+// chainTable is a table of a service: one chain per bucket, behind a header.
 type chainTable struct {
-	inner  *ebpf.Map
-	memory []byte
-	holds  *pool.Generation
+	tablePlace
+	in    *chainBlock
+	holds *pool.Generation // nil: the table is small, and will hold nothing else
 }
 
-// newTable makes a map of the generation's chains.
-func (c EdgeConfig) newTable(g *pool.Generation) (*chainTable, error) {
-	spec := c.tableSpec(g.Buckets())
+// tablePlace is where a table is.
+type tablePlace struct {
+	block   uint16
+	at      uint32 // of the first chain
+	buckets uint32
+}
+
+// all are the places of the table and its header.
+func (p tablePlace) all() stretch { return stretch{p.at - 1, p.buckets + 1} }
+
+// isIn tells whether they are in a block of so many chains.
+func (p tablePlace) isIn(size int) bool {
+	return p.at > 0 && uint64(p.at)+uint64(p.buckets) <= uint64(size)
+}
+
+// table and formerTable are those of a service; the zero value: it has none.
+func (s service) table() tablePlace { return tablePlace{s.Block, s.Table, s.Buckets} }
+
+func (s service) formerTable() tablePlace {
+	return tablePlace{s.FormerBlock, s.FormerTable, s.FormerBuckets}
+}
+
+func (s *service) setTable(p tablePlace) { s.Block, s.Table, s.Buckets = p.block, p.at, p.buckets }
+
+func (s *service) setFormerTable(p tablePlace) {
+	s.FormerBlock, s.FormerTable, s.FormerBuckets = p.block, p.at, p.buckets
+}
+
+// tableHeader lies before a table, as large as a chain. The mark is the one that the chains were
+// made with, if they never change: mark and chains are named by one entry, whatever happens to an
+// agent.
+type tableHeader struct {
+	mark     pool.Mark
+	reserved [8]byte
+}
+
+// header is that of the table at a place.
+func (m mappedChains) header(p tablePlace) *tableHeader {
+	return (*tableHeader)(unsafe.Pointer(&m.chains[p.at-1]))
+}
+
+// of are the chains of the table at a place.
+func (m mappedChains) of(p tablePlace) []chain { return m.chains[p.at : p.at+p.buckets] }
+
+func (t *chainTable) chains() []chain { return t.in.of(t.tablePlace) }
+
+// takeTable takes places for a table. They can be written when their block is made.
+func (b *chainBlocks) takeTable(buckets int) (*chainTable, error) {
+	number, at, err := b.take(uint32(buckets) + 1)
+	if err != nil {
+		return nil, err
+	}
+	return &chainTable{tablePlace: tablePlace{uint16(number), at + 1, uint32(buckets)},
+		in: b.blocks[number]}, nil
+}
+
+// newTable makes a table of the generation's chains.
+func (b *chainBlocks) newTable(g *pool.Generation) (*chainTable, error) {
+	t, err := b.takeTable(g.Buckets())
+	if err != nil {
+		return nil, err
+	}
+	if err := b.make(); err != nil {
+		t.close()
+		return nil, err
+	}
+	t.fill(g)
+	return t, nil
+}
+
+// fill writes all chains of a generation.
+func (t *chainTable) fill(g *pool.Generation) {
+	header := t.in.header(t.tablePlace)
+	*header = tableHeader{}
 	if g.Buckets() < largeTable { // a larger one will hold other chains some day
-		spec.Name = nameOfTable(g.Mark())
+		header.mark = g.Mark()
+	} else {
+		t.holds = g
 	}
-	inner, err := ebpf.NewMap(spec)
-	if err != nil {
-		return nil, err
-	}
-	memory, err := mapChains(inner, unix.PROT_READ|unix.PROT_WRITE)
-	if err != nil {
-		inner.Close()
-		return nil, err
-	}
-	t := &chainTable{inner: inner, memory: memory, holds: g}
-	wire := chainsIn(memory)
+	wire := t.chains()
 	for b := range wire {
 		wire[b] = chainOf(g.Chain(b))
 	}
-	return t, nil
 }
 
 // hold makes the chains those of a generation, of as many buckets. Only where it differs from the
 // one before is anything written.
 func (t *chainTable) hold(g *pool.Generation) {
-	wire := chainsIn(t.memory)
+	wire := t.chains()
 	for first, last := range g.Differing(t.holds) {
 		for b := first; b < last; b++ {
 			if c := g.Chain(b); c != t.holds.Chain(b) {
@@ -83,11 +114,17 @@ func (t *chainTable) hold(g *pool.Generation) {
 	t.holds = g
 }
 
-// TableBytes is how much memory of the kernel the chains of so many buckets take.
+// close gives the table's places back: no packet may be under way to it any more.
+func (t *chainTable) close() {
+	if t != nil {
+		t.in.give(t.all())
+	}
+}
+
+// TableBytes is how much memory of the kernel the chains of so many buckets take. Tables share
+// blocks ([Capacity.BlockBytes]), which are not full.
 func TableBytes(buckets int) int {
-	page := os.Getpagesize()
-	chains := buckets * int(unsafe.Sizeof(chain{}))
-	table := (chains+page-1)/page*page + page // and what the kernel keeps about it
+	table := (buckets + 1) * chainBytes
 	if buckets < largeTable {
 		return table
 	}
@@ -103,100 +140,61 @@ func chainOf(c pool.Chain) chain {
 	return w
 }
 
-func (t *chainTable) close() {
-	if t != nil {
-		unix.Munmap(t.memory)
-		t.inner.Close()
-	}
-}
-
-// mapChains maps a table into memory.
-func mapChains(table *ebpf.Map, protection int) ([]byte, error) {
-	buckets := int(table.MaxEntries())
-	memory, err := unix.Mmap(table.FD(), 0, buckets*int(unsafe.Sizeof(chain{})), protection,
-		unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map table of %d chains into memory: %w", buckets, err)
-	}
-	return memory, nil
-}
-
-// chainsIn is mapped memory as what lies there.
-func chainsIn(memory []byte) []chain {
-	return unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])),
-		len(memory)/int(unsafe.Sizeof(chain{})))
-}
-
 // tablePair are the tables of a service: one that packets are forwarded by, and one that is written
 // meanwhile, which was the other one a change ago and has caught up since. So a change writes what
-// it changes, and no map is made for it.
+// it changes.
 type tablePair struct {
-	of          *EdgeConfig
+	blocks      *chainBlocks
 	live, spare *chainTable
 }
 
-func (e *Edge) newPair() *tablePair { return &tablePair{of: &e.config} }
-
-// largeTable is from how many buckets on a service keeps a pair of tables. A smaller table is made
-// anew for each change, which takes some 0.1 ms, and nothing of it is kept: no second table, no
-// descriptor, no mapping.
+// largeTable is from how many buckets on a service keeps a pair of tables. A smaller table is
+// written anew for each change, which takes some 0.1 ms, and no second one is kept.
 const largeTable = 1 << 14
 
-// set makes the generation live, by putting the table that holds it where the program looks.
-func (p *tablePair) set(g *pool.Generation, put func(*ebpf.Map) error) (err error) {
-	if g.Buckets() < largeTable {
-		t, err := p.of.newTable(g)
-		if err != nil {
-			return err
-		}
-		defer t.close()
-		if err := put(t.inner); err != nil {
-			return err
-		}
-		p.close()
-		return nil
-	}
+// set makes the generation live. name makes the program look at the table that holds it, and
+// returns when no packet is forwarded by the one before any more.
+func (p *tablePair) set(g *pool.Generation, name func(*chainTable) error) (err error) {
 	if err := p.prepare(g); err != nil {
 		return err
 	}
-	// When put returns, no packet is forwarded by the previous table any more: the kernel waits
-	// for those that were.
-	if err := put(p.spare.inner); err != nil {
+	if err := name(p.spare); err != nil {
+		// Whichever of them packets are forwarded by, it is not written.
+		p.live, p.spare = p.spare, nil
 		return err
 	}
 	p.live, p.spare = p.spare, p.live
+	if g.Buckets() < largeTable {
+		p.dropSpare()
+		return nil
+	}
 	return p.prepare(g) // ahead of the next change
+}
+
+func (p *tablePair) dropSpare() {
+	p.spare.close()
+	p.spare = nil
 }
 
 // prepare makes the spare table hold the generation.
 func (p *tablePair) prepare(g *pool.Generation) (err error) {
-	if p.spare != nil && p.spare.holds.Buckets() == g.Buckets() {
+	if p.spare != nil && p.spare.holds != nil && p.spare.holds.Buckets() == g.Buckets() {
 		p.spare.hold(g)
 		return nil
 	}
-	p.spare.close()
-	p.spare, err = p.of.newTable(g)
+	p.dropSpare()
+	p.spare, err = p.blocks.newTable(g)
 	return err
 }
 
-// adopt takes a table that has become the live one.
-func (p *tablePair) adopt(t *chainTable) error {
-	if t.holds.Buckets() < largeTable {
-		t.close()
-		return nil
-	}
-	p.live = t
-	return p.prepare(t.holds)
-}
-
-// close releases the tables; what the program looks at stays.
+// close gives both tables back.
 func (p *tablePair) close() {
 	if p == nil {
 		return
 	}
 	p.live.close()
-	p.spare.close()
-	p.live, p.spare = nil, nil
+	p.dropSpare()
+	p.live = nil
 }
 
 // ServiceChains are the chains of the service of an index.
@@ -205,51 +203,57 @@ type ServiceChains struct {
 	Generation *pool.Generation
 }
 
-// tableBatch is how many tables are put at once: after each request the kernel waits for the
-// packets under way, some 10 ms.
-const tableBatch = 256
+// formerTables is what the numbers of services' former tables are above their own.
+const formerTables = MaxServices
 
 // FillChains sets the chains of many services, of which each has none yet, many at once.
 func (e *Edge) FillChains(all []ServiceChains) error {
 	if e.found != nil {
 		return e.compareChains(all)
 	}
-	for some := range slices.Chunk(all, tableBatch) {
-		if err := e.fillChains(some); err != nil {
-			return fmt.Errorf("set chains of %d services: %w", len(some), err)
-		}
+	if err := e.fillChains(all); err != nil {
+		return fmt.Errorf("set chains of %d services: %w", len(all), err)
 	}
 	return nil
 }
 
-func (e *Edge) fillChains(some []ServiceChains) (err error) {
-	indexes, descriptors := make([]uint32, len(some)), make([]uint32, len(some))
-	tables := make([]*chainTable, len(some))
-	defer func() {
-		for _, t := range tables {
-			t.close()
-		}
-	}()
-	for i, s := range some {
-		if tables[i], err = e.config.newTable(s.Generation); err != nil {
+func (e *Edge) fillChains(all []ServiceChains) error {
+	pairs := make([]*tablePair, len(all))
+	for i, s := range all {
+		t, err := e.blocks.takeTable(s.Generation.Buckets())
+		if err != nil {
 			return err
 		}
-		indexes[i], descriptors[i] = s.Index, uint32(tables[i].inner.FD())
-	}
-	if err := e.await(func() error {
-		_, err := e.maps["tables"].BatchUpdate(indexes, descriptors, nil)
-		return err
-	}); err != nil {
-		return err
-	}
-	for i, s := range some {
 		e.chains[s.Index].close()
-		e.chains[s.Index] = e.newPair()
-		t := tables[i]
-		tables[i] = nil
-		if err := e.chains[s.Index].adopt(t); err != nil {
+		pairs[i] = &tablePair{blocks: e.blocks, live: t}
+		e.chains[s.Index] = pairs[i]
+	}
+	if err := e.blocks.make(); err != nil {
+		return err
+	}
+	for i, s := range all {
+		pairs[i].live.fill(s.Generation)
+	}
+	return e.makeSpares(pairs)
+}
+
+// makeSpares makes the second tables of large services, all at once.
+func (e *Edge) makeSpares(pairs []*tablePair) (err error) {
+	var large []*tablePair
+	for _, p := range pairs {
+		if p.live.holds == nil || p.spare != nil {
+			continue
+		}
+		if p.spare, err = e.blocks.takeTable(p.live.holds.Buckets()); err != nil {
 			return err
 		}
+		large = append(large, p)
+	}
+	if err := e.blocks.make(); err != nil {
+		return err
+	}
+	for _, p := range large {
+		p.spare.fill(p.live.holds)
 	}
 	return nil
 }
@@ -261,31 +265,86 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 		return fmt.Errorf("set chains of service %d: a table of %d buckets for a service of %d",
 			index, g.Buckets(), buckets)
 	}
+	return e.setTable(index, g)
+}
+
+// setTable replaces the table of a number: that of a service, or its former one.
+func (e *Edge) setTable(number uint32, g *pool.Generation) error {
 	if e.found != nil {
-		return e.compareChains([]ServiceChains{{index, g}})
+		return e.compareChains([]ServiceChains{{number, g}})
 	}
-	if e.chains[index] == nil {
-		e.chains[index] = e.newPair()
+	if e.chains[number] == nil {
+		e.chains[number] = &tablePair{blocks: e.blocks}
 	}
-	put := func(inner *ebpf.Map) error {
-		return e.await(func() error { return e.maps["tables"].Put(index, inner) })
+	name := func(t *chainTable) error { return e.name(number, t.tablePlace) }
+	if err := e.chains[number].set(g, name); err != nil {
+		return fmt.Errorf("set chains of service %d: %w", number%formerTables, err)
 	}
-	if err := e.chains[index].set(g, put); err != nil {
-		return fmt.Errorf("set chains of service %d: %w", index, err)
+	return nil
+}
+
+// name makes a service's entries lead to a table, its own or the former one, and waits until no
+// packet is under way to the one before.
+func (e *Edge) name(number uint32, at tablePlace) error {
+	index, changed := number%formerTables, false
+	for _, key := range e.keys[index] {
+		s := e.entries[key]
+		if number == index {
+			s.setTable(at)
+		} else if s.FormerBuckets > 0 {
+			s.setFormerTable(at)
+		}
+		if s == e.entries[key] {
+			continue
+		}
+		if err := e.maps["services"].Put(key, s); err != nil {
+			return err
+		}
+		e.entries[key], changed = s, true
+	}
+	if !changed {
+		return nil
+	}
+	if err := e.ForgetNextHops(); err != nil { // and the services that CPUs have cached
+		return err
+	}
+	return e.await(awaitPackets)
+}
+
+// live is the table of a number that packets are forwarded by; nil: there is none.
+func (e *Edge) live(number uint32) *chainTable {
+	if pair := e.chains[number]; pair != nil {
+		return pair.live
 	}
 	return nil
 }
 
 // DeleteChains frees the tables of a service that was deleted.
 func (e *Edge) DeleteChains(index uint32) error {
-	err := e.await(func() error { return e.maps["tables"].Delete(index) })
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("delete chains of service %d: %w", index, err)
+	for _, number := range []uint32{index, formerTables + index} {
+		if err := e.deleteTable(number); err != nil {
+			return fmt.Errorf("delete chains of service %d: %w", index, err)
+		}
 	}
-	e.chains[index].close()
-	delete(e.chains, index)
 	delete(e.buckets, index)
-	err = e.SetPaths(index, nil)
+	delete(e.former, index)
+	err := e.SetPaths(index, nil)
 	e.paths.came(index)
-	return errors.Join(err, e.deleteFormerChains(index))
+	return errors.Join(err, e.blocks.trim())
+}
+
+func (e *Edge) deleteTable(number uint32) error {
+	if e.chains[number] == nil {
+		return nil
+	}
+	err := e.name(number, tablePlace{})
+	if err == nil {
+		err = e.await(awaitPackets)
+	}
+	if err != nil {
+		return err
+	}
+	e.chains[number].close()
+	delete(e.chains, number)
+	return nil
 }

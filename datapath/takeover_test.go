@@ -69,11 +69,6 @@ func takeoverConfig(t testing.TB) EdgeConfig {
 
 // fillEdge gives an edge its one service. It is called beside the test's own goroutine.
 func fillEdge(e *Edge, backend uint16) error {
-	table, err := ebpf.NewMap(tableSpec(tableBuckets))
-	if err != nil {
-		return err
-	}
-	defer table.Close()
 	chains := make([]chain, tableBuckets)
 	for i := range chains {
 		chains[i] = chain{Length: 1, Candidates: 1}
@@ -81,8 +76,7 @@ func fillEdge(e *Edge, backend uint16) error {
 	}
 	return errors.Join(
 		e.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, 1, tableBuckets),
-		writeChains(table, chains),
-		e.maps["tables"].Put(uint32(1), table),
+		putChains(e, 1, chains),
 	)
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"sextant/datapath/packettest"
@@ -28,17 +27,13 @@ func idsFrom(first, step, count int) (ids []uint16) {
 // serveFrom gives the buckets of a service chains of the ids in turn, two of them each.
 func serveFrom(t *testing.T, e *Edge, service uint32, ids []uint16) {
 	t.Helper()
-	table, err := ebpf.NewMap(tableSpec(tableBuckets))
-	must(t, err)
-	defer table.Close()
 	chains := make([]chain, tableBuckets)
 	for b := range chains {
 		chains[b] = chain{Length: 2, Candidates: 1}
 		chains[b].IDs[0] = bigEndian(ids[b%len(ids)])
 		chains[b].IDs[1] = bigEndian(ids[(b+1)%len(ids)])
 	}
-	must(t, writeChains(table, chains))
-	must(t, e.maps["tables"].Put(service, table))
+	must(t, putChains(e, service, chains))
 }
 
 // ledger is what the packets themselves say about where they went.

@@ -264,8 +264,8 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	if err := e.keepFormer(next, n, pinned); err != nil {
 		return nil, err
 	}
-	next.Config.Buckets = next.bucketsOfAll(n)
-	next.keepBuckets(e.Runs)
+	next.Config.Capacity = next.Config.Capacity.AtLeast(
+		datapath.CapacityForTable(next.mostBuckets()))
 	return next, nil
 }
 

@@ -103,6 +103,17 @@ func (e *Role) ledBackends() (n int) {
 	return n
 }
 
+// mostBuckets is how many the largest table has, former ones too.
+func (e *Role) mostBuckets() (most int) {
+	for i := range e.Services {
+		s := &e.Services[i]
+		if most = max(most, s.Buckets); s.former != nil {
+			most = max(most, s.former.Buckets())
+		}
+	}
+	return most
+}
+
 // makePathRoom loads the edge's programs anew with a table for more paths, if there was no room for
 // those that services have come to want; they are set when chains are brought up to date.
 func (e *Room) makePathRoom() error {

@@ -19,21 +19,31 @@ struct chain {
 /* Nothing else brings the type into the object's BTF, of which its Go twin is made. */
 const struct chain *chain_type __attribute__((unused));
 
-struct chains {
+#define CHAIN_BLOCK 131328 /* two tables of 65,537 and their headers; the loader may make more */
+#define CHAIN_BLOCKS 16384 /* at most */
+
+/* No BPF_F_INNER_MAP: as all blocks are of one size, the verifier puts the look-up in one in line.
+ * A call of it would be an eighth of a packet's time where returns are slow. */
+struct chain_block {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader makes them: as many buckets as their service has */
+	__uint(max_entries, CHAIN_BLOCK);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct chain));
-	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(map_flags, BPF_F_MMAPABLE);
 };
 
-/* Chains per service, and behind them the former ones per service. Replacing the inner map replaces
- * all of a service's buckets in one step. */
+/*
+ * The chains of all services, in blocks that the loader makes as they are needed. Tables of several
+ * services are in a block, and each in one: which that is does not wait for the hash. The entry of
+ * a service says where its table is. As it is replaced, all of the service's buckets are; what it
+ * named before is written again only when no packet is under way that has found it. The first chain
+ * of the first block is empty.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2 * SERVICES_MAX);
+	__uint(max_entries, CHAIN_BLOCKS);
 	__type(key, __u32);
-	__array(values, struct chains);
+	__array(values, struct chain_block);
 } tables SEC(".maps");
 
 /* SIDs by id. The carrier needs none: there, the id is the SID. */
@@ -59,16 +69,17 @@ static __always_inline struct chain *chain_of_owner(void)
 	return bpf_map_lookup_elem(&owners, &zero);
 }
 
-static __always_inline struct chain *chain_at(__u32 table_index, __u32 bucket)
+/* The chain at a place of a block. */
+static __always_inline struct chain *chain_at(__u32 block, __u32 place)
 {
-	void *table = bpf_map_lookup_elem(&tables, &table_index);
+	void *chains = bpf_map_lookup_elem(&tables, &block);
 
-	return table ? bpf_map_lookup_elem(table, &bucket) : 0;
+	return chains ? bpf_map_lookup_elem(chains, &place) : 0;
 }
 
 static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
 {
-	return chain_at(service->index, flow_bucket(hash, service->buckets));
+	return chain_at(service->block, service->table + flow_bucket(hash, service->buckets));
 }
 
 /* What was forwarded for a service. */

@@ -13,8 +13,7 @@
 struct former {
 	struct flow_secret secret;
 	__u32 on; /* 0: nothing former is known */
-	__u32 first_table; /* of the former ones: as many lie before it as an edge can have services
-			    */
+	__u32 reserved;
 };
 
 const volatile struct former former = {};
@@ -80,8 +79,9 @@ __noinline int chain_join(const struct chain *now, const struct service *service
 
 	if (!now || !service || !flow || !joint)
 		return false;
-	before = chain_at(former.first_table + service->index,
-			  flow_bucket(flow_hash(&former.secret, flow), service->former_buckets));
+	before = chain_at(service->former_block,
+			  service->former_table + flow_bucket(flow_hash(&former.secret, flow),
+							      service->former_buckets));
 	if (!before)
 		return false;
 	joint->length = 0;

@@ -33,13 +33,17 @@ static __always_inline __u32 service_kind(const struct flow *f)
 }
 
 struct service {
-	__u32 index; /* of its tables, policy and counters */
-	__u32 buckets; /* edge: of its table of chains */
+	__u32 index; /* of its policy and counters */
+	__u32 buckets; /* edge: of its table of chains; 0: it has none */
 	__u32 former_buckets; /* edge: of the former table; 0: there is none */
 	__u16 quic; /* UDP that is QUIC */
 	__u8 limited; /* edge: how many new connections it may get */
 	__u8 paths; /* edge: enum service_path_bits */
 	__u32 paths_at; /* edge: where its paths begin */
+	__u32 table; /* edge: where its table begins in its block */
+	__u32 former_table;
+	__u16 block;
+	__u16 former_block;
 };
 
 /* Bits of a service: whether some of its backends have a path, and which packets go over two. */

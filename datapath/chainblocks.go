@@ -19,6 +19,7 @@ const (
 // are needed, and given back when nothing is in them.
 type chainBlocks struct {
 	tables  *ebpf.Map
+	most    int                           // blocks
 	size    uint32                        // chains of a block
 	blocks  []*chainBlock                 // by number; nil: there is none
 	missing []uint32                      // those that are taken from, still to be made
@@ -43,7 +44,8 @@ type mappedChains struct {
 }
 
 func newChainBlocks(tables *ebpf.Map, size int, await func(func() error) error) *chainBlocks {
-	return &chainBlocks{tables: tables, size: uint32(size), await: await}
+	return &chainBlocks{tables: tables, most: int(tables.MaxEntries()), size: uint32(size),
+		await: await}
 }
 
 func mapChains(table *ebpf.Map, protection int) (m mappedChains, err error) {
@@ -131,7 +133,7 @@ func (b *chainBlocks) take(length uint32) (number, at uint32, err error) {
 		place = len(b.blocks)
 	}
 	number = uint32(place)
-	if place >= int(b.tables.MaxEntries()) || b.all(number).length < length {
+	if place >= b.most || b.all(number).length < length {
 		return 0, 0, fmt.Errorf("there is no room for a table of %d chains", length)
 	}
 	b.put(number, b.emptyBlock(number))

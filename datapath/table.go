@@ -302,12 +302,14 @@ func (e *Edge) name(number uint32, at tablePlace) error {
 		}
 		e.entries[key], changed = s, true
 	}
-	if !changed {
+	if changed {
+		if err := e.ForgetNextHops(); err != nil { // and the services that CPUs have cached
+			return err
+		}
+	} else if e.live(number) == nil {
 		return nil
 	}
-	if err := e.ForgetNextHops(); err != nil { // and the services that CPUs have cached
-		return err
-	}
+	// Even if no entry led to the table before any more, packets may be on their way to it.
 	return e.await(awaitPackets)
 }
 
@@ -337,11 +339,7 @@ func (e *Edge) deleteTable(number uint32) error {
 	if e.chains[number] == nil {
 		return nil
 	}
-	err := e.name(number, tablePlace{})
-	if err == nil {
-		err = e.await(awaitPackets)
-	}
-	if err != nil {
+	if err := e.name(number, tablePlace{}); err != nil {
 		return err
 	}
 	e.chains[number].close()

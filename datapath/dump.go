@@ -103,14 +103,19 @@ func (d *dumper) entries(m *ebpf.Map) error {
 	return nil
 }
 
+// edgeType is a structure of the edge's object.
+func edgeType(name string) (found *btf.Struct, err error) {
+	spec, err := loadEdge()
+	if err == nil {
+		err = spec.Types.TypeByName(name, &found)
+	}
+	return found, err
+}
+
 // dumpTables reads at most limit chains of services, those of former tables behind the others.
 func (e *Edge) dumpTables(limit int) (list []Entry, err error) {
-	spec, err := loadEdge()
+	value, err := edgeType("chain")
 	if err != nil {
-		return nil, err
-	}
-	var value *btf.Struct
-	if err := spec.Types.TypeByName("chain", &value); err != nil {
 		return nil, err
 	}
 	for _, number := range slices.Sorted(maps.Keys(e.chains)) {
@@ -141,12 +146,8 @@ func (e *Edge) dumpTables(limit int) (list []Entry, err error) {
 
 // dumpPaths reads at most limit paths that services name.
 func (e *Edge) dumpPaths(limit int) (list []Entry, err error) {
-	spec, err := loadEdge()
+	path, err := edgeType("path")
 	if err != nil {
-		return nil, err
-	}
-	var path *btf.Struct
-	if err := spec.Types.TypeByName("path", &path); err != nil {
 		return nil, err
 	}
 	for at, entry := range e.paths.all() {

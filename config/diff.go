@@ -135,7 +135,7 @@ func (s *setting) titled(owner string) string {
 // shown writes a value for people; "" if there is none.
 func (s *setting) shown(v reflect.Value) string {
 	if s.codec != nil {
-		if s.codec.number && s.tag.Get("omit") == "zero" && v.IsZero() {
+		if s.codec.number && s.omit == "zero" && v.IsZero() {
 			return ""
 		}
 		return s.textOf(v)

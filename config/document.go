@@ -22,7 +22,7 @@ func (o *object) document() reflect.Type {
 			continue
 		}
 		style := ""
-		if s.tag.Get("style") == "flow" {
+		if s.flow {
 			style = ",flow"
 		}
 		fields = append(fields, reflect.StructField{
@@ -77,12 +77,12 @@ func (s *setting) left(v reflect.Value) bool {
 	switch {
 	case s.pointer:
 		return v.IsNil()
-	case s.tag.Get("omit") == "default":
+	case s.omit == "default":
 		return s.codec.text(v.Interface()) == s.initial
 	case s.list:
-		return s.tag.Get("omit") == "zero" && v.Len() == 0
+		return s.omit == "zero" && v.Len() == 0
 	}
-	return s.tag.Get("omit") == "zero" && v.IsZero()
+	return s.omit == "zero" && v.IsZero()
 }
 
 func (s *setting) one(v reflect.Value) any {

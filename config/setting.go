@@ -50,6 +50,9 @@ type setting struct {
 	zero       bool // 0 is valid beside the bounds
 	words      []string
 	tag        reflect.StructTag
+	// of the tag: asked for each value that is written
+	omit string
+	flow bool
 }
 
 // bounds are the least and the most value of a setting, as integers and as a fault writes them.
@@ -114,7 +117,8 @@ func (o *object) collect(t reflect.Type, index []int, without []string) {
 }
 
 func newSetting(key, secret string, index []int, f reflect.StructField) *setting {
-	s := &setting{key: key, secret: secret, index: index, typ: f.Type, tag: f.Tag}
+	s := &setting{key: key, secret: secret, index: index, typ: f.Type, tag: f.Tag,
+		omit: f.Tag.Get("omit"), flow: f.Tag.Get("style") == "flow"}
 	if secret != "" {
 		return s
 	}

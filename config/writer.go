@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/goccy/go-yaml"
 )
@@ -12,7 +13,7 @@ import (
 // the text of each service of an edge, so that a change of one among thousands costs one. The zero
 // value is ready. It is for one goroutine.
 type Writer struct {
-	services map[string]writtenService // by name
+	services map[string]*writtenService // by name
 }
 
 // writtenService is a service and the lines that a node file has about it.
@@ -44,11 +45,11 @@ func (w *Writer) Marshal(n *Node) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	services, err := w.writeServices(n.Edge.Services)
+	services, err := w.linesOf(n.Edge.Services)
 	if err != nil {
 		return nil, fmt.Errorf("write services of node %q as YAML: %w", n.Name, err)
 	}
-	return bytes.Join([][]byte{before, services, after}, nil), nil
+	return bytes.Join(slices.Concat([][]byte{before}, services, [][]byte{after}), nil), nil
 }
 
 // aroundMark is a text before and after the item that stands for all services.
@@ -64,42 +65,70 @@ func aroundMark(text []byte) (before, after []byte, err error) {
 	return before, after, nil
 }
 
-// writeServices writes all services, and keeps what it wrote in place of what was kept.
-func (w *Writer) writeServices(services []Service) ([]byte, error) {
-	written := make([]writtenService, len(services))
+// linesOf are the lines of services. What was not kept of them is written and kept; what is kept of
+// others is forgotten.
+func (w *Writer) linesOf(services []Service) ([][]byte, error) {
+	lines := make([][]byte, len(services))
 	var unknown []int
 	for i := range services {
-		s, known := &services[i], false
-		if written[i], known = w.services[s.Name]; !known || !sharedBy(&written[i].service, s) &&
-			!equal(reflect.ValueOf(written[i].service), reflect.ValueOf(*s)) {
+		s := &services[i]
+		kept := w.services[s.Name]
+		if kept == nil || !sharedBy(&kept.service, s) &&
+			!equal(reflect.ValueOf(kept.service), reflect.ValueOf(*s)) {
 			unknown = append(unknown, i)
+		} else {
+			lines[i] = kept.lines
 		}
 	}
-	err := inParts(unknown, func(some []int) error {
+	err := inParts(unknown, func(some []int) (err error) {
 		for _, i := range some {
-			lines, err := serviceLines(services[i])
-			if err != nil {
+			if lines[i], err = serviceLines(services[i]); err != nil {
 				return err
 			}
-			written[i] = writtenService{services[i], lines}
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	kept := make(map[string]writtenService, len(services))
-	var text bytes.Buffer
+	if w.services == nil {
+		w.services = make(map[string]*writtenService, len(services))
+	}
+	for _, i := range unknown {
+		w.services[services[i].Name] = &writtenService{services[i], lines[i]}
+	}
+	if len(w.services) > len(services) {
+		w.forgetAllBut(services)
+	}
+	return lines, nil
+}
+
+func (w *Writer) forgetAllBut(services []Service) {
+	kept := make(map[string]*writtenService, len(services))
 	for i := range services {
-		kept[services[i].Name] = written[i]
-		text.Write(written[i].lines)
+		kept[services[i].Name] = w.services[services[i].Name]
 	}
 	w.services = kept
-	return text.Bytes(), nil
 }
 
 // serviceLines are the lines of a service as they are in a node file.
 func serviceLines(s Service) ([]byte, error) {
+	w := writeService(s)
+	if w.unusual {
+		return linesByLibrary(s)
+	}
+	return bytes.Clone(append(w.text, '\n')), nil
+}
+
+func writeService(s Service) yamlLines {
+	w := yamlLines{text: []byte(serviceIndent + "- "), dash: true}
+	w.object(objectOf(reflect.TypeFor[Service](), "", ""), reflect.ValueOf(s),
+		len(serviceIndent+"- "))
+	return w
+}
+
+// linesByLibrary is serviceLines of any service.
+func linesByLibrary(s Service) ([]byte, error) {
 	document := objectOf(reflect.TypeFor[Service](), "", "").documentOf(reflect.ValueOf(s))
 	text, err := yaml.MarshalWithOptions([]any{document}, yaml.IndentSequence(true))
 	if err != nil {

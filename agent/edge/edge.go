@@ -23,6 +23,7 @@ import (
 	"sextant/datapath"
 	"sextant/lb/pool"
 	"sextant/packet/lists"
+	"sextant/packet/quiclb"
 	"sextant/packet/srv6"
 )
 
@@ -471,11 +472,17 @@ func (e *Role) fillService(s, before *Service) error {
 
 // setQUIC tells the program by which connection IDs the service's backends are found.
 func (e *Role) setQUIC(s *Service) error {
-	configs := lists.Map(s.QUIC.Configs, config.QUIC.Config)
-	if configs == nil {
-		return e.Program.SetQUIC(s.Index, nil, nil)
+	configs, backends := s.quic()
+	return e.Program.SetQUIC(s.Index, configs, backends)
+}
+
+// quic are the service's configurations of connection IDs, and the backends that have some. Who
+// that is takes a look at all chains: none is taken where no connection ID names a server.
+func (s *Service) quic() (configs []quiclb.Config, backends []uint16) {
+	if len(s.QUIC.Configs) == 0 {
+		return nil, nil
 	}
-	return e.Program.SetQUIC(s.Index, configs, slices.Sorted(maps.Keys(s.quicBackends())))
+	return lists.Map(s.QUIC.Configs, config.QUIC.Config), slices.Sorted(maps.Keys(s.quicBackends()))
 }
 
 // quicBackends are the ids of those who may have connections.

@@ -81,36 +81,36 @@ func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 	return known, known == Depth && clearlyApart(draws[:known+1])
 }
 
-// clearlyApart reports whether draws, the highest first, are not so close that rounding may decide.
+const (
+	placeBits = 15 // of a draw that is ordered with the place of its member
+	fewDraws  = 6
+)
+
+// clearlyApart reports whether draws, the highest first, are not so close that rounding may decide,
+// or what is in place of their last bits.
 func clearlyApart(draws []uint64) bool {
 	for i := range len(draws) - 1 {
-		if draws[i]-draws[i+1] <= draws[i]>>closeDraws {
+		if draws[i]-draws[i+1] <= draws[i]>>closeDraws+placeBits+1 {
 			return false
 		}
 	}
 	return true
 }
 
-// rankDraws orders all members, of whom there are few, without a branch that a processor would have
-// to guess: a member's place is the number of draws that are higher.
+// rankDraws orders all members, of whom there are few. In place of its last bits a draw has the
+// place of its member: those that differ by less are as good as equal.
 func (c *Computed) rankDraws(slot int, space *[Depth]uint16, draws *[Depth + 1]uint64) int {
-	var own [Depth]uint64
-	var places [Depth]int
+	ordered := (*[Depth]uint64)(draws[:])
 	for i := range c.known {
-		draw := drawOf(c.seed, slot, c.known[i].key)
-		place := 0
-		for j, other := range own[:i] {
-			behind := 0
-			if draw < other {
-				behind = 1
-			}
-			place += behind
-			places[j] += 1 - behind
-		}
-		own[i], places[i] = draw, place
+		ordered[i] = drawOf(c.seed, slot, c.known[i].key)&^placeBits | uint64(i)
 	}
-	for i, draw := range own[:len(c.known)] {
-		draws[places[i]], space[places[i]] = draw, c.members[i].ID
+	if len(c.known) <= fewDraws {
+		sortSix(ordered)
+	} else {
+		sortTwelve(ordered)
+	}
+	for i := range c.known {
+		space[i] = c.members[ordered[i]&placeBits].ID
 	}
 	return len(c.known)
 }

@@ -50,7 +50,7 @@ func BenchmarkComputedFirst(b *testing.B) {
 
 // Of members of equal weight the draws decide, where they are far enough from one another.
 func TestComputedOfEqualMembers(t *testing.T) {
-	for _, members := range []int{1, 2, 11, 12, 13, 40} {
+	for _, members := range []int{1, 2, 5, 6, 7, 11, 12, 13, 40} {
 		const slots = 20_000
 		kept := rank(t, slots, 7, equalMembers(members))
 		computed, err := consistenthash.Compute(7, equalMembers(members))

@@ -238,14 +238,31 @@ func (is *transition) times(g *Generation, now uint32) {
 // begin gives all buckets, whose chains name no backend yet, their first ones: what advance would
 // come to.
 func (g *Generation) begin(is transition) {
+	if s, ranked := g.selection.(*rankedSelection); ranked && is.space.sites == nil &&
+		is.space.count == len(g.backends) {
+		g.beginRanked(s, is.space)
+		return
+	}
 	for bucket := range g.Buckets() {
 		candidates, scarce := g.selection.candidates(bucket, is.space)
 		chain := chainOf(candidates)
 		g.selection.reserve(bucket, &chain, is)
-		g.buckets.chains[bucket/pageBuckets][bucket%pageBuckets] = chain
+		g.buckets.page(bucket / pageBuckets)[bucket%pageBuckets] = chain
 		if scarce {
 			g.watched = append(g.watched, int32(bucket))
 		}
+	}
+}
+
+// beginRanked is begin where each backend may be a candidate: a chain is the begin of its order.
+func (g *Generation) beginRanked(s *rankedSelection, space *scratch) {
+	candidates := uint8(min(s.spec.Candidates, space.count))
+	for bucket := range g.Buckets() {
+		first := s.first(bucket, space)
+		first = first[:min(s.spec.Depth, len(first))]
+		c := &g.buckets.page(bucket / pageBuckets)[bucket%pageBuckets]
+		c.Length, c.Candidates = uint8(len(first)), candidates
+		copy(c.IDs[:], first)
 	}
 }
 
@@ -373,8 +390,9 @@ func (g *Generation) Buckets() int { return g.spec.Buckets }
 func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
 		moved := reordered(differing(g.suspects, other.suspects), g.order, other.order)
-		for i, page := range g.buckets.chains {
-			same := page == other.buckets.chains[i] && !page.names(moved)
+		for i := range g.buckets.pages() {
+			page := g.buckets.page(i)
+			same := page == other.buckets.page(i) && !page.names(moved)
 			if !same && !yield(i*pageBuckets, min((i+1)*pageBuckets, g.Buckets())) {
 				return
 			}

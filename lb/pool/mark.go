@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"sync"
+	"unsafe"
 
 	"sextant/lb/consistenthash"
 )
@@ -90,12 +91,8 @@ func tableOf(chains []Chain) table {
 	known := len(chains)
 	chains = chains[:WholePages(known)]
 	clear(chains[known:])
-	t := table{chains: make([]*chainPage, len(chains)/pageBuckets),
-		pasts: make([]*pastPage, len(chains)/pageBuckets)}
-	for i := range t.chains {
-		t.chains[i], t.pasts[i] = (*chainPage)(chains[i*pageBuckets:]), noPast
-	}
-	return t
+	return table{whole: unsafe.Slice((*chainPage)(unsafe.Pointer(unsafe.SliceData(chains))),
+		len(chains)/pageBuckets)}
 }
 
 // markOf digests a spec, and backends by ascending id. Its last bit is 0.

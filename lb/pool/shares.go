@@ -16,7 +16,8 @@ func (g *Generation) Shares(ids []uint16) []int {
 		places[id] = uint16(1 + i)
 	}
 	counts := make([]int, 1+len(ids)) // the first is of all others
-	for _, page := range g.buckets.chains {
+	for n := range g.buckets.pages() {
+		page := g.buckets.page(n)
 		for i := range page {
 			if page[i].Candidates > 0 {
 				counts[places[g.order.first(&page[i])]]++

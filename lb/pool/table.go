@@ -3,10 +3,12 @@ package pool
 import "slices"
 
 // table holds the chains of all buckets, and their past, in pages. Generations share the pages that
-// do not differ, so that a change costs what it changes; and all tables share noPast.
+// do not differ, so that a change costs what it changes. Most services never change: the pages of
+// such a table are one piece of memory, in which the garbage collector has nothing to look at.
 type table struct {
-	chains []*chainPage
-	pasts  []*pastPage
+	whole  []chainPage  // all pages, in one piece; nil: they are in chains
+	chains []*chainPage // nil: they are in whole
+	pasts  []*pastPage  // nil: nothing is remembered of any bucket
 	// a bit per page: it is another generation's too, and must not be written; nil: none is
 	shares []uint64
 }
@@ -23,23 +25,43 @@ var noPast = new(pastPage)
 
 // newTable makes a table of empty chains.
 func newTable(buckets int) table {
-	pages := (buckets + pageBuckets - 1) / pageBuckets
-	t := table{chains: make([]*chainPage, pages), pasts: make([]*pastPage, pages)}
-	chains := make([]chainPage, pages)
-	for i := range pages {
-		t.chains[i], t.pasts[i] = &chains[i], noPast
+	return table{whole: make([]chainPage, (buckets+pageBuckets-1)/pageBuckets)}
+}
+
+// pages is how many there are.
+func (t *table) pages() int { return max(len(t.whole), len(t.chains)) }
+
+// page returns a page of chains.
+func (t *table) page(i int) *chainPage {
+	if t.chains == nil {
+		return &t.whole[i]
 	}
-	return t
+	return t.chains[i]
+}
+
+// past returns what is remembered of the buckets of a page.
+func (t *table) past(i int) *pastPage {
+	if t.pasts == nil {
+		return noPast
+	}
+	return t.pasts[i]
+}
+
+// setPast replaces a page of what is remembered.
+func (t *table) setPast(i int, page *pastPage) {
+	if t.pasts == nil {
+		t.pasts = slices.Repeat([]*pastPage{noPast}, t.pages())
+	}
+	t.pasts[i] = page
 }
 
 // copied returns a table with the same content of which nothing is shared.
 func (t *table) copied() table {
-	copied := newTable(len(t.chains) * pageBuckets)
-	for i := range t.chains {
-		*copied.chains[i] = *t.chains[i]
-		if t.pasts[i] != noPast {
-			page := *t.pasts[i]
-			copied.pasts[i] = &page
+	copied := newTable(t.pages() * pageBuckets)
+	for i := range copied.whole {
+		copied.whole[i] = *t.page(i)
+		if page := t.past(i); page != noPast {
+			copied.setPast(i, new(*page))
 		}
 	}
 	return copied
@@ -63,8 +85,11 @@ func (t *table) intern() {
 
 // shared returns a table with the same content; what it changes it copies first.
 func (t *table) shared() table {
-	s := table{chains: slices.Clone(t.chains), pasts: slices.Clone(t.pasts),
-		shares: make([]uint64, (len(t.chains)+63)/64)}
+	s := table{chains: make([]*chainPage, t.pages()), pasts: slices.Clone(t.pasts),
+		shares: make([]uint64, (t.pages()+63)/64)}
+	for i := range s.chains {
+		s.chains[i] = t.page(i)
+	}
 	for i := range s.shares {
 		s.shares[i] = ^uint64(0)
 	}
@@ -73,28 +98,26 @@ func (t *table) shared() table {
 
 // at returns a bucket for reading.
 func (t *table) at(bucket int) (*Chain, *past) {
-	return &t.chains[bucket/pageBuckets][bucket%pageBuckets],
-		&t.pasts[bucket/pageBuckets][bucket%pageBuckets]
+	page, place := bucket/pageBuckets, bucket%pageBuckets
+	return &t.page(page)[place], &t.past(page)[place]
 }
 
 // set writes a bucket.
 func (t *table) set(bucket int, c Chain, p past) {
 	page, place := bucket/pageBuckets, bucket%pageBuckets
 	if t.shares != nil && t.shares[page/64]&(1<<(page%64)) != 0 {
-		chains := *t.chains[page]
-		t.chains[page] = &chains
-		if t.pasts[page] != noPast {
-			pasts := *t.pasts[page]
-			t.pasts[page] = &pasts
+		t.chains[page] = new(*t.chains[page])
+		if before := t.past(page); before != noPast {
+			t.pasts[page] = new(*before)
 		}
 		t.shares[page/64] &^= 1 << (page % 64)
 	}
-	t.chains[page][place] = c
-	if t.pasts[page] == noPast {
+	t.page(page)[place] = c
+	if t.past(page) == noPast {
 		if p == (past{}) {
 			return
 		}
-		t.pasts[page] = new(pastPage)
+		t.setPast(page, new(pastPage))
 	}
 	t.pasts[page][place] = p
 }
@@ -106,7 +129,8 @@ func (page *chainPage) names(ids *idSet) bool {
 
 // naming adds the buckets whose chains name an id.
 func (t *table) naming(id uint16, buckets []int32) []int32 {
-	for i, page := range t.chains {
+	for i := range t.pages() {
+		page := t.page(i)
 		for j := range page {
 			ids := &page[j].IDs // 0 from the end on
 			if ids[0] == id || ids[1] == id || ids[2] == id || ids[3] == id || ids[4] == id ||

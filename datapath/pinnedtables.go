@@ -154,19 +154,6 @@ func (p *PinnedTables) readTableOf(place uint32) (found MarkedChains, err error)
 	return MarkedChains{Chains: inHostOrder(table.chains)}, nil
 }
 
-// inHostOrder are chains as package pool has them.
-func inHostOrder(wire []chain) []pool.Chain {
-	chains := make([]pool.Chain, len(wire), pool.WholePages(len(wire)))
-	for b, c := range wire {
-		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates,
-			fromBigEndian(c.Shadow)
-		for i, id := range c.IDs {
-			chains[b].IDs[i] = fromBigEndian(id)
-		}
-	}
-	return chains
-}
-
 // compareChains sees that the tables of services have their chains.
 func (e *Edge) compareChains(all []ServiceChains) error {
 	for _, s := range all {

@@ -3,6 +3,9 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"sextant/lb/pool"
@@ -131,15 +134,6 @@ func TableBytes(buckets int) int {
 	return 2 * table
 }
 
-// chainOf is a chain as the programs read it.
-func chainOf(c pool.Chain) chain {
-	w := chain{Length: c.Length, Candidates: c.Candidates, Shadow: bigEndian(c.Shadow)}
-	for i, id := range c.IDs[:c.Length] {
-		w.IDs[i] = bigEndian(id)
-	}
-	return w
-}
-
 // tablePair are the tables of a service: one that packets are forwarded by, and one that is written
 // meanwhile, which was the other one a change ago and has caught up since. So a change writes what
 // it changes.
@@ -231,10 +225,22 @@ func (e *Edge) fillChains(all []ServiceChains) error {
 	if err := e.blocks.make(); err != nil {
 		return err
 	}
-	for i, s := range all {
-		pairs[i].live.fill(s.Generation)
-	}
+	fillAll(pairs, all)
 	return e.makeSpares(pairs)
+}
+
+// fillAll writes the live tables of pairs, on all processors.
+func fillAll(pairs []*tablePair, all []ServiceChains) {
+	var next atomic.Int64
+	var filling sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		filling.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				pairs[i].live.fill(all[i].Generation)
+			}
+		})
+	}
+	filling.Wait()
 }
 
 // makeSpares makes the second tables of large services, all at once.

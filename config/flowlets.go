@@ -26,6 +26,9 @@ type Flowlets struct {
 	Groups []FlowletGroup `key:"groups" item:"flowlets %s"`
 }
 
+// Probes says whether paths are probed.
+func (f *Flowlets) Probes() bool { return f.Probe != nil && f.Probe.Interval > 0 }
+
 // FlowletsOuter is what the role writes into outer IPv6 headers. As with [EdgeOuter], the program
 // has a field of the same name for each of these (struct flowlet_settings), and so does its model.
 type FlowletsOuter struct {

@@ -61,7 +61,12 @@ type Flowlets struct {
 	paths        map[netip.Addr]uint32 // numbers
 	groups       map[flowletGroup]uint32
 	destinations map[flowletDestination]uint32
+	found        map[netip.Addr]model.FlowletPath
 }
+
+// flowletState is taken over from the predecessor: counters, what is measured of paths, and flows
+// with the paths that they are on, if as many can be known.
+var flowletState = []string{"flowlet_outcomes", "flowlet_measures", "flowlet_flows"}
 
 var _ = objectsOf("flowlets", loadFlowlet)
 
@@ -85,9 +90,38 @@ func (f *Flowlets) open() error {
 	if err != nil {
 		return err
 	}
-	f.programs, err = f.load(spec, "flowlet_outcomes")
-	return err
+	if f.programs, err = f.load(spec, flowletState...); err != nil {
+		return err
+	}
+	return f.resumePaths(spec.Maps["flowlet_paths"])
 }
+
+// resumePaths learns the numbers of paths that an earlier agent gave: by these, flows and what is
+// measured are known.
+func (f *Flowlets) resumePaths(shape *ebpf.MapSpec) error {
+	table := f.pinned(shape, "flowlet_paths")
+	if table == nil {
+		return nil
+	}
+	defer table.Close()
+	f.paths, f.found = map[netip.Addr]uint32{}, map[netip.Addr]model.FlowletPath{}
+	for number := uint32(1); number < flowletPathsMax; number++ {
+		var l flowletPath
+		if err := table.Lookup(number, &l); err != nil {
+			return fmt.Errorf("read the paths of flowlets: %w", err)
+		}
+		if l.MTU == 0 { // none, or one that has left
+			continue
+		}
+		p := model.FlowletPath{SID: flowletAddress(l.SID), Down: l.Down != 0,
+			Interface: l.Interface, MTU: int(l.MTU), Delay: time.Duration(l.Delay)}
+		f.paths[p.SID], f.found[p.SID] = number, p
+	}
+	return nil
+}
+
+// Found are the paths of the earlier agent, as it knew them when its programs were last told.
+func (f *Flowlets) Found() map[netip.Addr]model.FlowletPath { return f.found }
 
 // spec is the object with the settings.
 func (f *Flowlets) spec() (*ebpf.CollectionSpec, error) {
@@ -108,6 +142,14 @@ func (f *Flowlets) spec() (*ebpf.CollectionSpec, error) {
 func flowletWords(a netip.Addr) [2]uint64 {
 	b := a.As16()
 	return [2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}
+}
+
+// flowletAddress is the opposite of flowletWords, for IPv6.
+func flowletAddress(words [2]uint64) netip.Addr {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], words[0])
+	binary.BigEndian.PutUint64(b[8:], words[1])
+	return netip.AddrFrom16(b)
 }
 
 // SetGroups makes these the groups of paths. Paths that stay keep what is known of them, and flows
@@ -141,6 +183,9 @@ func (f *Flowlets) SetGroups(groups []model.FlowletGroup) error {
 	if err := replace(f.maps["flowlet_destinations"], f.destinations, destinations); err != nil {
 		return fmt.Errorf("set destinations of paths: %w", err)
 	}
+	if err := f.leavePaths(numbers); err != nil {
+		return err
+	}
 	f.paths, f.groups, f.destinations = numbers, places, destinations
 	return nil
 }
@@ -168,6 +213,21 @@ func (f *Flowlets) placePaths(groups []model.FlowletGroup) (map[netip.Addr]uint3
 		}
 	}
 	return numbers, nil
+}
+
+// leavePaths marks the numbers of paths that left as free, for resumePaths. The SIDs stay: a packet
+// that is on its way through the program may have looked one up.
+func (f *Flowlets) leavePaths(numbers map[netip.Addr]uint32) error {
+	for sid, number := range f.paths {
+		if _, stays := numbers[sid]; stays {
+			continue
+		}
+		left := flowletPathOf(model.FlowletPath{SID: sid})
+		if err := f.maps["flowlet_paths"].Put(number, left); err != nil {
+			return fmt.Errorf("forget path %s: %w", sid, err)
+		}
+	}
+	return nil
 }
 
 // pathBlank forgets what was measured of the path whose number another one gets.

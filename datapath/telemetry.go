@@ -175,6 +175,10 @@ type Telemetry struct {
 	rates    map[uint32]int // kbit/s of interfaces, that the programs know
 }
 
+// telemetryState is taken over from the predecessor: counters, and what the sink knows of flows.
+var telemetryState = []string{"drops", "telemetry_outcomes", "telemetry_reasons",
+	"telemetry_flows"}
+
 var _ = objectsOf("telemetry", loadTelemetry)
 
 // OpenTelemetry loads the programs and empty tables, beside whatever is running: no packet gets
@@ -209,7 +213,7 @@ func (t *Telemetry) open() error {
 	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return err
 	}
-	if t.programs, err = t.load(spec, "telemetry_outcomes"); err != nil {
+	if t.programs, err = t.load(spec, telemetryState...); err != nil {
 		return err
 	}
 	if err := t.seedChance(); err != nil {

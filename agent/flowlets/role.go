@@ -86,8 +86,21 @@ func (r *Role) Same(other *Role) bool { return !r.Broken && datapath.Same(r.Conf
 
 // Load is role.Switchable.
 func (r *Role) Load(dir string) (err error) {
-	r.Program, err = datapath.OpenFlowlets(dir, r.Config)
+	if r.Program, err = datapath.OpenFlowlets(dir, r.Config); err == nil && r.room.Runs == nil {
+		r.room.resume(r)
+	}
 	return err
+}
+
+// resume takes over what an earlier agent knew of paths by probes: those that were out of use stay
+// so until probes come back, whatever is known of a prober that has just begun.
+func (r *Room) resume(next *Role) {
+	if !next.config.Probes() {
+		return
+	}
+	for sid, was := range next.Program.Found() {
+		r.lost[sid], r.delays[sid] = was.Down, was.Delay
+	}
 }
 
 // Fill gives the programs the paths, with what is known of them.
@@ -157,7 +170,8 @@ func (r *Room) lookAtProbes() {
 	for i, g := range r.Runs.Groups {
 		for j, p := range g.Paths {
 			stats, _ := r.prober.Stats(r.Runs.key(i, j))
-			if before := r.delays[p.SID]; (stats.RTT - before).Abs() > before/10 {
+			before := r.delays[p.SID]
+			if stats.RTT > 0 && (stats.RTT-before).Abs() > before/10 {
 				r.delays[p.SID] = stats.RTT
 			}
 		}
@@ -183,16 +197,18 @@ func (r *Role) key(group, path int) pathprobe.Key {
 
 // Settled probes the paths that the node has now.
 func (r *Room) Settled() {
-	if r.Runs == nil || r.Runs.config.Probe == nil || r.Runs.config.Probe.Interval == 0 ||
-		r.prober != nil && (r.probes != *r.Runs.config.Probe || r.own != r.Runs.Config.Source) {
+	if r.Runs == nil || !r.Runs.config.Probes() {
 		r.stopProbes()
-	}
-	if r.Runs == nil || r.Runs.config.Probe == nil || r.Runs.config.Probe.Interval == 0 {
+		r.forgetProbes()
 		return
+	}
+	if r.prober != nil && (r.probes != *r.Runs.config.Probe || r.own != r.Runs.Config.Source) {
+		r.stopProbes() // what they found holds until others find out
 	}
 	if r.prober == nil {
 		if err := r.startProbes(*r.Runs.config.Probe); err != nil {
 			r.Log.Error("paths of flowlets are not probed", "error", err)
+			r.forgetProbes()
 			return
 		}
 	}
@@ -224,7 +240,6 @@ func (r *Room) startProbes(probes config.Probe) error {
 	return nil
 }
 
-// stopProbes forgets what probes found.
 func (r *Room) stopProbes() {
 	if r.prober == nil {
 		return
@@ -233,6 +248,13 @@ func (r *Room) stopProbes() {
 		r.Log.Warn("probes end with an error", "error", err)
 	}
 	r.prober = nil
+}
+
+// forgetProbes brings paths back into use that probes found silent.
+func (r *Room) forgetProbes() {
+	if len(r.lost)+len(r.delays) == 0 {
+		return
+	}
 	clear(r.lost)
 	clear(r.delays)
 	if r.Runs != nil {

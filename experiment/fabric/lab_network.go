@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"sextant/lab"
@@ -60,12 +61,12 @@ func labTransport(control packet.Control) packet.Transport {
 	return t
 }
 
-// Runs of the simulator differ in when flows begin: by a moment where flows follow each other, and
-// by some round trips where all begin together.
+// Runs of the simulator differ by a moment in when flows begin. The lab connects endless flows one
+// after the other, each in a round trip, so that none begins in an empty network but the first.
 const (
 	simulatedRuns = 20
 	moment        = packet.Millisecond
-	abreast       = 100 * packet.Millisecond
+	connects      = 17 * packet.Millisecond
 )
 
 // simulated plays flows on the simulator's network until all have ended, again and again, and
@@ -100,7 +101,11 @@ func simulatedGoodputs(n *packet.Network, control packet.Control, flows []packet
 	rates := make([]float64, len(flows))
 	for seed := range uint64(simulatedRuns) {
 		handles := make([]int, len(flows))
-		s, err := shifted(n, control, flows, seed, abreast, nil, handles)
+		begin := slices.Clone(flows)
+		for i := range begin {
+			begin[i].Start += packet.Time(i) * connects
+		}
+		s, err := shifted(n, control, begin, seed, moment, nil, handles)
 		if err != nil {
 			return nil, err
 		}

@@ -69,7 +69,7 @@ func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore i
 		return
 	}
 	if newly > 0 && (!f.recovery || f.window.slowStart()) &&
-		flightBefore >= f.window.allowed()-int32(newly) {
+		(f.waits || flightBefore >= f.window.allowed()-int32(newly)) {
 		f.window.grow(s, f, newly)
 	}
 }

@@ -8,6 +8,7 @@ type hystart struct {
 	end      uint32 // the segment that ends the round
 	last     Time   // when the last acknowledgement of the train came
 	shortest Time   // round trip of this round
+	least    Time   // round trip of data; with Linux's rules the handshake's does not count
 	samples  uint8  // round trips that were measured in this round, few at most
 }
 
@@ -26,7 +27,8 @@ const (
 // each other closely take half of the shortest round trip, or when the round trips of a round are
 // longer than the shortest by an eighth, and at least hystartLeast. As in Linux, the time that a
 // host needs for what it sends together is not the path's, and a round begins behind the
-// acknowledgement of the last one's last segment: between both may be a pause.
+// acknowledgement of the last one's last segment: between both may be a pause. The shortest round
+// trip is that of data: a handshake may have found empty what data finds full.
 func (w *window) leaveSlowStart(s *Simulation, f *subflow) {
 	h := &w.hystart
 	behind := int32(0)
@@ -34,19 +36,27 @@ func (w *window) leaveSlowStart(s *Simulation, f *subflow) {
 		behind = 1
 	}
 	if int32(f.una-h.end) >= behind {
-		*h = hystart{found: h.found, begin: s.now, last: s.now, end: f.nxt, shortest: never}
+		*h = hystart{found: h.found, begin: s.now, last: s.now, end: f.nxt, shortest: never,
+			least: h.least}
+	}
+	least := f.minRTT
+	if s.transport.Linux {
+		if h.least == 0 || f.latest < h.least {
+			h.least = f.latest
+		}
+		least = h.least
 	}
 	if h.found || w.cwnd < hystartLow {
 		return
 	}
 	if s.now-h.last <= hystartSpacing {
 		h.last = s.now
-		h.found = s.now-h.begin > (f.minRTT+w.hostDelay(s, f))/2
+		h.found = s.now-h.begin > (least+w.hostDelay(s, f))/2
 	}
 	h.shortest = min(h.shortest, f.latest)
 	if h.samples < hystartSamples {
 		h.samples++
-	} else if h.shortest > f.minRTT+min(max(f.minRTT/8, hystartLeast), hystartMost) {
+	} else if h.shortest > least+min(max(least/8, hystartLeast), hystartMost) {
 		h.found = true
 	}
 	if h.found {

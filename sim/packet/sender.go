@@ -38,6 +38,7 @@ type subflow struct {
 	highestSack  uint32 // first segment above all that were reported
 	reordering   uint32 // how many transmissions later ones may arrive earlier
 	recovery     bool
+	waits        bool // segments that the window allows wait for an acknowledgement
 	recoverUntil uint32
 	late         bool   // the acknowledgement is for a segment that was sent more than once
 	resentFrom   uint32 // first transmission of the recovery
@@ -63,6 +64,7 @@ type subflow struct {
 	receiver  receiver
 	rack      rack
 	delivered uint64 // segments acknowledged
+	times     []Time // when the board's segments were sent last, with Linux's rules
 }
 
 type resentSegment struct{ seq, order uint32 }
@@ -85,8 +87,9 @@ func (f *subflow) at(seq uint32) *segment { return &f.board[seq&uint32(len(f.boa
 
 // reset makes a subflow ready for a connection; slices are kept.
 func (f *subflow) reset(c int32, t *Transport) {
-	board, queue, blocks := f.board, f.resentQueue[:0], f.receiver.blocks[:0]
-	*f = subflow{connection: c, board: board, resentQueue: queue, short: noSegment,
+	board, times, queue := f.board, f.times, f.resentQueue[:0]
+	blocks := f.receiver.blocks[:0]
+	*f = subflow{connection: c, board: board, times: times, resentQueue: queue, short: noSegment,
 		reordering: t.Reordering,
 		rto:        t.InitialRTO, timer: none, minRTT: never}
 	f.receiver.blocks = blocks
@@ -173,14 +176,23 @@ func (s *Simulation) send(number int32, f *subflow) {
 	if f.state != open {
 		return
 	}
+	left := int32(0) // of the segments that are sent at once
+	f.waits = false
 	for f.flight < f.window.allowed() {
 		if f.lostCount > 0 {
 			s.resend(number, f)
 			continue
 		}
+		if s.transport.Linux && left == 0 {
+			if left = s.together(f); left == 0 {
+				f.waits = true
+				break
+			}
+		}
 		if f.nxt-f.una >= s.transport.MaxWindow || !s.sendNew(number, f) {
 			break
 		}
+		left--
 	}
 	if f.una != f.nxt && f.expires == never {
 		s.arm(number, f)
@@ -248,6 +260,9 @@ func (s *Simulation) sendSegment(number int32, f *subflow, seq uint32, flags uin
 		e.flags |= capable
 	}
 	f.lastSent = s.now
+	if s.transport.Linux {
+		f.noteSent(seq, s.now)
+	}
 	s.sendForward(id, e, f)
 	b.path = uint8(f.path.choice)
 }

@@ -26,7 +26,8 @@ type Transport struct {
 	FreeAcks bool
 	// what Linux does beside the RFCs: losses are found by time, too (RFC 8985), few segments
 	// beyond a hole are acknowledged by themselves, after a pause acknowledgements wait for
-	// nothing, and CUBIC grows by all of its rules until the first loss
+	// nothing, CUBIC grows by all of its rules until the first loss, and fewer segments than are
+	// handed over at once wait for an acknowledgement that is due
 	Linux bool
 }
 

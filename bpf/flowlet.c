@@ -370,9 +370,10 @@ static __noinline void flow_choose(struct flowlet_flow *f, struct flowlet_packet
 static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *p,
 				  struct flowlet_group *group)
 {
-	struct choosing c = { .group = group, .tries = p->tcp, .now = bpf_ktime_get_ns() };
+	__u32 ends = segment_end(p), number, interface, label, hash = kernel_hash(skb, p);
+	struct choosing c = { .group = group, .now = bpf_ktime_get_ns(),
+			      .tries = is_answered(p, ends) };
 	struct flowlet_flow *f = flow_of(&p->key, c.now);
-	__u32 ends = segment_end(p), number, interface, label;
 	struct flowlet_measure *m;
 	struct flowlet_path *path;
 	bool again;
@@ -383,13 +384,14 @@ static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *
 		f->end = f->acknowledged = f->since = f->resent = p->sequence;
 		f->tcp = 1;
 	}
-	again = p->tcp && ends != p->sequence && (__s32)(ends - f->end) <= 0;
+	again = c.tries && (__s32)(ends - f->end) <= 0;
 	if (again)
 		tcp_lost(f, ends);
 	c.hash = flowlet_hash(&p->key);
 	label = c.hash & 0xfffff;
-	flow_choose(f, p, &c, skb->hash, again);
-	f->kernel_hash = skb->hash;
+	flow_choose(f, p, &c, hash, again);
+	if (hash)
+		f->kernel_hash = hash;
 	f->last = c.now;
 	number = f->path;
 	path = bpf_map_lookup_elem(&flowlet_paths, &number);
@@ -404,7 +406,8 @@ static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *
 		return TC_ACT_UNSPEC;
 	}
 	if (p->tcp) {
-		flowlet_try(m, c.now);
+		if (c.tries)
+			flowlet_try(m, c.now);
 		tcp_sent(f, m, ends, c.now);
 	} else {
 		flowlet_count(m, p->length / FLOWLET_FORGETS, c.now); /* nothing takes it away */
@@ -553,21 +556,6 @@ static __noinline int acknowledged(const struct flowlet_packet *p)
 	came = newly ? newly > behind && once : sent;
 	path_heard(f->path, newly - behind, came, sent, waits, now);
 	return 0;
-}
-
-/* Reads what the host will see, behind an outer header that the kernel takes off. */
-static __always_inline bool arrival_read(struct __sk_buff *skb, struct flowlet_packet *p)
-{
-	bool ipv4 = skb->protocol == bpf_htons(ETH_P_IP);
-
-	if (!ipv4 && skb->protocol != bpf_htons(ETH_P_IPV6))
-		return false;
-	if (!packet_read(skb, ETH_HLEN, ipv4, p, true))
-		return false;
-	if (p->ipv4 || (p->key.protocol != IPPROTO_IPV6 && p->key.protocol != IPPROTO_IPIP))
-		return true;
-	return packet_read(skb, ETH_HLEN + sizeof(struct ipv6_bytes),
-			   p->key.protocol == IPPROTO_IPIP, p, true);
 }
 
 SEC("tc")

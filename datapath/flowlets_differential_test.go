@@ -209,6 +209,8 @@ func (w *flowletWorld) packet() (frame []byte, arrives bool, f *model.FlowletFlo
 		p.Flags = "S"
 	case 2:
 		p.Flags = "FA"
+	case 3:
+		p.Flags = "RA"
 	}
 	p.TrafficClass = uint8(w.rng.Uint32())
 	if arrives = w.rng.IntN(2) == 0; arrives {

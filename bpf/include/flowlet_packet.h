@@ -141,6 +141,35 @@ static __always_inline __u32 segment_end(const struct flowlet_packet *p)
 	return p->sequence + payload + !!(p->flags & FLOWLET_SYN) + !!(p->flags & FLOWLET_FIN);
 }
 
+/* Whether it is acknowledged when it arrives: acknowledgements and resets are not. */
+static __always_inline bool is_answered(const struct flowlet_packet *p, __u32 ends)
+{
+	return p->tcp && !(p->flags & FLOWLET_RST) && ends != p->sequence;
+}
+
+/* The hash of the flow's socket; 0: not known. A reset may come from no socket, or from one whose
+ * flow is over, and has a hash of its own, which says nothing of the path. */
+static __always_inline __u32 kernel_hash(const struct __sk_buff *skb,
+					 const struct flowlet_packet *p)
+{
+	return p->tcp && p->flags & FLOWLET_RST ? 0 : skb->hash;
+}
+
+/* Reads what the host will see, behind an outer header that the kernel takes off. */
+static __always_inline bool arrival_read(struct __sk_buff *skb, struct flowlet_packet *p)
+{
+	bool ipv4 = skb->protocol == bpf_htons(ETH_P_IP);
+
+	if (!ipv4 && skb->protocol != bpf_htons(ETH_P_IPV6))
+		return false;
+	if (!packet_read(skb, ETH_HLEN, ipv4, p, true))
+		return false;
+	if (p->ipv4 || (p->key.protocol != IPPROTO_IPV6 && p->key.protocol != IPPROTO_IPIP))
+		return true;
+	return packet_read(skb, ETH_HLEN + sizeof(struct ipv6_bytes),
+			   p->key.protocol == IPPROTO_IPIP, p, true);
+}
+
 /* Notes what a segment of the other end brings. Returns whether it is new. */
 static __always_inline bool octets_received(struct flowlet_flow *f, const struct flowlet_packet *p)
 {

@@ -10,6 +10,7 @@ import (
 const (
 	tcpFIN = 0x01
 	tcpSYN = 0x02
+	tcpRST = 0x04
 	tcpACK = 0x10
 )
 
@@ -72,13 +73,13 @@ func (m *Flowlets) reason(f *FlowletFlow, p *flowletPacket, g *FlowletGroup, has
 		told := hash != 0 && f.KernelHash != 0 && hash != f.KernelHash
 		unheard := again && measure.RoundTrip != 0 &&
 			passedSince(f.Heard, now) > measure.patience()
-		if m.broken(g.Paths[at], p.tcp, now) || told || unheard {
+		if m.broken(g.Paths[at], p.answered(), now) || told || unheard {
 			return flowletLeaves
 		}
 		if p.tcp && f.underWay() == 0 && p.carries() {
 			return flowletBegins
 		}
-		least, most := m.delays(g, p.tcp, now)
+		least, most := m.delays(g, p.answered(), now)
 		gap = max(gap, most-least)
 	}
 	if f.leftBehind() == 0 && passedSince(f.Last, now) > gap {
@@ -106,12 +107,17 @@ func (m *Flowlets) Send(frame []byte, hash uint32, now uint64) (sent FlowletSent
 		f.End, f.Acknowledged, f.Since, f.Resent = p.sequence, p.sequence, p.sequence, p.sequence
 		f.TCP = true
 	}
-	again := p.tcp && ends != p.sequence && int32(ends-f.End) <= 0
+	again := p.answered() && int32(ends-f.End) <= 0
 	if again {
 		m.lost(f, ends)
 	}
+	if p.tcp && p.flags&tcpRST != 0 {
+		hash = 0 // its own, not the flow's
+	}
 	m.chooseFor(f, &p, g, hash, again, now)
-	f.KernelHash, f.Last = hash, now
+	if f.Last = now; hash != 0 {
+		f.KernelHash = hash
+	}
 	if !f.Path.IsValid() {
 		sent.Pathless = true
 		return sent
@@ -123,7 +129,9 @@ func (m *Flowlets) Send(frame []byte, hash uint32, now uint64) (sent FlowletSent
 	}
 	measure := m.Measures[f.Path]
 	if p.tcp {
-		measure.tried(now)
+		if p.answered() {
+			measure.tried(now)
+		}
 		f.sent(measure, ends, now)
 	} else {
 		measure.count(int64(p.length/flowletForgets), now)
@@ -150,6 +158,11 @@ func (p *flowletPacket) end() uint32 {
 	return ends
 }
 
+// answered says whether the packet is acknowledged: acknowledgements and resets are not.
+func (p *flowletPacket) answered() bool {
+	return p.tcp && p.flags&tcpRST == 0 && p.end() != p.sequence
+}
+
 func (m *Flowlets) flow(ends FlowletEnds, now uint64) *FlowletFlow {
 	if m.Flows[ends] == nil {
 		m.Flows[ends] = &FlowletFlow{Last: now, Heard: now}
@@ -171,7 +184,7 @@ func (m *Flowlets) chooseFor(f *FlowletFlow, p *flowletPacket, g *FlowletGroup, 
 			before.Left++
 		}
 	}
-	path, ok := m.choose(g, p.ends.hash(), left, p.tcp, now)
+	path, ok := m.choose(g, p.ends.hash(), left, p.answered(), now)
 	if path.SID == f.Path {
 		return
 	}

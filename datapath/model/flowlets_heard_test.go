@@ -105,6 +105,77 @@ func TestFlowletsLongFlow(t *testing.T) {
 	}
 }
 
+// hostOf is a host with paths to one group.
+func hostOf(sids ...netip.Addr) model.Flowlets {
+	g := model.FlowletGroup{
+		Destinations: []netip.Prefix{netip.MustParsePrefix("2001:db8:b::/48")}}
+	for _, sid := range sids {
+		g.Paths = append(g.Paths, model.FlowletPath{SID: sid, MTU: 1500})
+	}
+	return model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second,
+		FlowletsOuter: config.FlowletsOuter{HopLimit: 64},
+		Source:        netip.MustParseAddr("2001:db8:a::1"),
+		Measures:      map[netip.Addr]*model.FlowletMeasure{},
+		Flows:         map[model.FlowletEnds]*model.FlowletFlow{},
+		Groups:        []model.FlowletGroup{g}}
+}
+
+// A silent path is tried by what is acknowledged: nothing would come back of an acknowledgement or
+// a reset, and the path would seem broken for longer.
+func TestFlowletsTryByWhatIsAnswered(t *testing.T) {
+	silent, other := netip.MustParseAddr("fcbb:bb00:1::"), netip.MustParseAddr("fcbb:bb00:2::")
+	now := uint64(time.Hour)
+	for _, c := range []struct {
+		flags   string
+		payload int
+		tries   bool
+	}{
+		{"S", 0, true}, {"SA", 0, true}, {"A", 100, true}, {"FA", 0, true},
+		{"A", 0, false}, {"R", 0, false}, {"RA", 0, false}, {"RA", 100, false},
+	} {
+		host := hostOf(silent, other)
+		host.Measures[silent] = &model.FlowletMeasure{RoundTrip: uint64(20 * time.Millisecond),
+			Silent: now - uint64(10*time.Second)}
+		host.Measures[other] = &model.FlowletMeasure{RoundTrip: uint64(20 * time.Millisecond),
+			Octets: 1e6, At: now, Measured: now} // it is full
+		p := packettest.Packet{Src: host.Source, SrcPort: 40000, DstPort: 80, Flags: c.flags,
+			Dst: netip.MustParseAddr("2001:db8:b::1"), Payload: make([]byte, c.payload)}
+		sent := host.Send(slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t)), 0, now)
+		if tried := sent.Path == silent; tried != c.tries ||
+			host.Measures[silent].Tries != uint32(map[bool]int{true: 1}[c.tries]) {
+			t.Errorf("%s with %d octets: tries the path: %v, %+v", c.flags, c.payload, tried,
+				host.Measures[silent])
+		}
+	}
+}
+
+// The kernel gives a flow another hash where it takes its path for broken. A reset has a hash of
+// its own, and the flow stays where it is.
+func TestFlowletsAreToldByHash(t *testing.T) {
+	host := hostOf(netip.MustParseAddr("fcbb:bb00:1::"), netip.MustParseAddr("fcbb:bb00:2::"))
+	for _, g := range host.Groups[0].Paths {
+		host.Measures[g.SID] = &model.FlowletMeasure{}
+	}
+	var before netip.Addr
+	for i, c := range []struct {
+		flags string
+		hash  uint32
+		moves bool
+	}{
+		{"S", 7, true}, {"A", 7, false}, {"RA", 9, false}, {"A", 7, false}, {"A", 9, true},
+		{"A", 0, false}, {"A", 9, false}, {"R", 0, false}, {"A", 7, true},
+	} {
+		p := packettest.Packet{Src: host.Source, SrcPort: 40000, DstPort: 80, Flags: c.flags,
+			Dst: netip.MustParseAddr("2001:db8:b::1")}
+		sent := host.Send(slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t)), c.hash,
+			uint64(time.Hour))
+		if moves := sent.Path != before; moves != c.moves {
+			t.Errorf("packet %d, %s with hash %d: moves: %v", i, c.flags, c.hash, moves)
+		}
+		before = sent.Path
+	}
+}
+
 // A path that is silent is tried by one packet after four times the silence that makes it so, and
 // each time after twice as long, at most a second, until it is heard.
 func TestFlowletsTrySilentPath(t *testing.T) {
@@ -112,15 +183,9 @@ func TestFlowletsTrySilentPath(t *testing.T) {
 	silent, other := netip.MustParseAddr("fcbb:bb00:1::"), netip.MustParseAddr("fcbb:bb00:2::")
 	began := uint64(time.Hour)
 	m := &model.FlowletMeasure{RoundTrip: uint64(trip), Silent: began}
-	host := model.Flowlets{Choice: model.FlowletByMeasure, Gap: time.Second,
-		FlowletsOuter: config.FlowletsOuter{HopLimit: 64},
-		Source:        netip.MustParseAddr("2001:db8:a::1"),
-		Measures:      map[netip.Addr]*model.FlowletMeasure{silent: m},
-		Flows:         map[model.FlowletEnds]*model.FlowletFlow{},
-		Groups: []model.FlowletGroup{{Paths: []model.FlowletPath{{SID: silent, MTU: 1500},
-			{SID: other, MTU: 1500}}, Destinations: []netip.Prefix{
-			netip.MustParsePrefix("2001:db8:b::/48")}}}}
-	p := packettest.Packet{Src: netip.MustParseAddr("2001:db8:a::1"), DstPort: 80,
+	host := hostOf(silent, other)
+	host.Measures[silent] = m
+	p := packettest.Packet{Src: host.Source, DstPort: 80,
 		Dst: netip.MustParseAddr("2001:db8:b::1"), Flags: "S"}
 	frame := func(p packettest.Packet) []byte {
 		return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t))

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"sextant/agent"
 	"sextant/agent/api"
 	"sextant/lab"
@@ -152,6 +154,19 @@ func (a *agents) unload(node string) {
 func (a *agents) on(node string, argv ...string) []byte {
 	a.t.Helper()
 	return on(a.t, a.lab, node, argv...)
+}
+
+// receivedBy is how many packets have come to a node by a device.
+func (a *agents) receivedBy(node, device string) (packets uint64) {
+	a.t.Helper()
+	inside(a.t, a.lab, node, func() error {
+		link, err := netlink.LinkByName(device)
+		if err == nil {
+			packets = link.Attrs().Statistics.RxPackets
+		}
+		return err
+	})
+	return packets
 }
 
 // metrics are those of a node's agent.

@@ -20,10 +20,20 @@ const echoAddress = "[2001:db8:80::80]:7"
 // serveEcho answers on a node until the end of the test.
 func serveEcho(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	serveWords(t, l, node, echoAddress, nil)
+	serveEchoAt(t, l, node, echoAddress)
+}
+
+func serveEchoAt(t *testing.T, l *lab.Lab, node, address string) {
+	t.Helper()
+	serveWords(t, l, node, address, nil)
+	echoDatagrams(t, l, node, address)
+}
+
+func echoDatagrams(t *testing.T, l *lab.Lab, node, address string) {
+	t.Helper()
 	var datagrams net.PacketConn
 	inside(t, l, node, func() (err error) {
-		datagrams, err = net.ListenPacket("udp", echoAddress)
+		datagrams, err = net.ListenPacket("udp", address)
 		return err
 	})
 	t.Cleanup(func() { datagrams.Close() })
@@ -71,23 +81,30 @@ type traffic struct {
 	sent     atomic.Uint64 // datagrams
 	answered atomic.Uint64
 	rounds   [connections]atomic.Uint64
+	comings  [restless]atomic.Uint64
 	failure  atomic.Pointer[error] // of the first connection that broke
 }
 
 func startTraffic(t *testing.T, l *lab.Lab) *traffic {
 	t.Helper()
+	return startTrafficTo(t, l, "client", echoAddress)
+}
+
+// startTrafficTo has a node talk to an address that answers.
+func startTrafficTo(t *testing.T, l *lab.Lab, node, address string) *traffic {
+	t.Helper()
 	tr := &traffic{t: t, stopped: make(chan struct{})}
 	for i := range connections {
 		var conn net.Conn
-		inside(t, l, "client", func() (err error) {
-			conn, err = net.DialTimeout("tcp", echoAddress, patience)
+		inside(t, l, node, func() (err error) {
+			conn, err = net.DialTimeout("tcp", address, patience)
 			return err
 		})
 		tr.workers.Go(func() { tr.talk(i, conn) })
 	}
 	var socket net.Conn
-	inside(t, l, "client", func() (err error) {
-		socket, err = net.Dial("udp", echoAddress)
+	inside(t, l, node, func() (err error) {
+		socket, err = net.Dial("udp", address)
 		return err
 	})
 	go tr.receive(socket)
@@ -144,7 +161,8 @@ func (tr *traffic) send(socket net.Conn) {
 			time.Sleep(100 * time.Microsecond)
 			continue
 		}
-		if _, err := socket.Write(make([]byte, 100)); err != nil {
+		datagram := binary.BigEndian.AppendUint64(make([]byte, 0, 100), tr.sent.Load())
+		if _, err := socket.Write(datagram[:cap(datagram)]); err != nil {
 			tr.failure.CompareAndSwap(nil, &err)
 			return
 		}
@@ -154,12 +172,17 @@ func (tr *traffic) send(socket net.Conn) {
 	}
 }
 
+// receive counts each datagram once: the other copy of a protected one may come late.
 func (tr *traffic) receive(socket net.Conn) {
+	came := map[uint64]bool{}
 	for buffer := make([]byte, 2000); ; {
 		if _, err := socket.Read(buffer); err != nil {
 			return
 		}
-		tr.answered.Add(1)
+		if number := binary.BigEndian.Uint64(buffer); !came[number] {
+			came[number] = true
+			tr.answered.Add(1)
+		}
 	}
 }
 

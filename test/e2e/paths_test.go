@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/controller/tsharktest"
@@ -64,14 +62,7 @@ func (p *pathLab) open(n int) {
 // received is how many packets have come to a router on their way to the servers.
 func (p *pathLab) received(router string) (packets uint64) {
 	p.t.Helper()
-	inside(p.t, p.lab, router, func() error {
-		link, err := netlink.LinkByName("in")
-		if err == nil {
-			packets = link.Attrs().Statistics.RxPackets
-		}
-		return err
-	})
-	return packets
+	return p.receivedBy(router, "in")
 }
 
 // take has all connections talk, and checks which routers their packets take. Each connection

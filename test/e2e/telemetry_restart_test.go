@@ -35,7 +35,8 @@ func TestTelemetryRestart(t *testing.T) {
 	f := newTelemetryFabric(t)
 	serveEchoAt(t, f.lab, "h1", service)
 	f.reconfigure("leaf2", func(n *config.Node) {
-		n.Telemetry.Sink.Report = []config.TelemetryReason{config.ReportNewFlow}
+		n.Telemetry.Sink.Report = []config.TelemetryReason{config.ReportEach,
+			config.ReportNewFlow}
 	})
 	tr := startTrafficTo(t, f.lab, "h2", service)
 	tr.flows("before")

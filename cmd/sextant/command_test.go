@@ -328,6 +328,21 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// Who guesses that a role is a command is told of the one that shows it, and who names a file that
+// is not there of what would do.
+func TestGuesses(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	for _, guess := range []string{"flowlets", "flowlet", "edge", "headend"} {
+		if got := w.run(guess, "list"); !strings.Contains(got, "status?; see") {
+			t.Errorf("got %s", got)
+		}
+	}
+	if got := w.run("sim", "packet", "none.yaml"); !strings.Contains(got,
+		"read none.yaml: no such file or directory; name a file that this user can read") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestCompletionOfNames(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	var text strings.Builder

@@ -75,9 +75,9 @@ type packetReport struct {
 }
 
 func (a *app) runPackets(ctx context.Context, o packetOptions, file string) error {
-	text, err := a.readAll(ctx, file)
+	text, err := a.readFile(ctx, file)
 	if err != nil {
-		return fmt.Errorf("read the scenario: %w", err)
+		return err
 	}
 	c, err := scenario.Parse(text,
 		func(name string) ([]byte, error) { return a.readAll(ctx, name) })

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/config"
 )
 
 // fullStatus is the status with the counters that belong to it.
@@ -21,8 +22,10 @@ type fullStatus struct {
 
 func (a *app) statusCommand() *cobra.Command {
 	var brief bool
+	roles, _ := config.ExplainedRoles()
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show what the agent runs, its packets and its drops",
+		Use: "status", SuggestFor: append(roles, "flowlet"),
+		Short: "Show what the agent runs, its packets and its drops",
 		Long: "Show what the agent runs, its packets and its drops. The exit code is 1 while a " +
 			"program is not\n" +
 			"attached where the node file wants it: packets are not processed there then.",

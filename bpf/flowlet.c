@@ -370,7 +370,7 @@ static __noinline void flow_choose(struct flowlet_flow *f, struct flowlet_packet
 static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *p,
 				  struct flowlet_group *group)
 {
-	__u32 ends = segment_end(p), number, interface, label, hash = kernel_hash(skb, p);
+	__u32 ends = segment_end(p), number, interface, label, segments, hash = kernel_hash(skb, p);
 	struct choosing c = { .group = group, .now = bpf_ktime_get_ns(),
 			      .tries = is_answered(p, ends) };
 	struct flowlet_flow *f = flow_of(&p->key, c.now);
@@ -401,6 +401,7 @@ static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *
 		return TC_ACT_UNSPEC;
 	}
 	interface = path->interface;
+	segments = skb->gso_segs; /* the kernel counts anew once the packet is longer */
 	if (!outer_put(skb, p, path, label)) {
 		outcome_count(FLOWLET_TOO_LONG);
 		return TC_ACT_UNSPEC;
@@ -412,7 +413,7 @@ static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *
 	} else {
 		flowlet_count(m, p->length / FLOWLET_FORGETS, c.now); /* nothing takes it away */
 	}
-	m->packets += skb->gso_segs ? skb->gso_segs : 1;
+	m->packets += segments ? segments : 1;
 	m->bytes += p->length;
 	outcome_count(FLOWLET_SENT);
 	return interface ? bpf_redirect_neigh(interface, 0, 0, 0) : TC_ACT_UNSPEC;

@@ -15,9 +15,11 @@ import (
 // PinnedTables are the tables that an earlier agent left, from which the next one resumes, so that
 // no bucket moves because of a restart. Its methods may be called at the same time. Close it.
 type PinnedTables struct {
-	dir      string
-	tables   *ebpf.Map          // nil: there are none
-	services map[uint32]service // by index; nil: there is a table for each, as versions had before
+	dir     string
+	tables  *ebpf.Map // nil: there are none
+	entries *ebpf.Map // of services; nil: there is a table for each, as versions had before
+	// services with tables, by index: read when they are first asked for, as most changes never do
+	services func() (map[uint32]service, error)
 	mu       sync.Mutex
 	blocks   map[uint16]mappedChains
 }
@@ -32,21 +34,18 @@ type MarkedChains struct {
 // OpenPinnedTables opens what is pinned in dir. Nothing pinned: no service has chains.
 func OpenPinnedTables(dir string) (*PinnedTables, error) {
 	p := &PinnedTables{dir: dir, blocks: map[uint16]mappedChains{}}
-	services, err := openPinned(dir, "services")
-	if services == nil || err != nil {
+	entries, err := openPinned(dir, "services")
+	if entries == nil || err != nil {
 		return p, err
 	}
-	defer services.Close()
-	if p.tables, err = openPinned(dir, "tables"); p.tables == nil || err != nil {
-		return p, err
+	if p.tables, err = openPinned(dir, "tables"); p.tables == nil || err != nil ||
+		entries.ValueSize() != uint32(unsafe.Sizeof(service{})) {
+		return p, errors.Join(err, entries.Close())
 	}
-	if services.ValueSize() == uint32(unsafe.Sizeof(service{})) {
-		p.services, err = servicesWithTables(services)
-	}
-	if err != nil {
-		p.Close()
-		return nil, err
-	}
+	p.entries = entries
+	p.services = sync.OnceValues(func() (map[uint32]service, error) {
+		return servicesWithTables(entries)
+	})
 	return p, nil
 }
 
@@ -72,6 +71,9 @@ func (p *PinnedTables) Close() {
 	if p.tables != nil {
 		p.tables.Close()
 	}
+	if p.entries != nil {
+		p.entries.Close()
+	}
 	for _, b := range p.blocks {
 		b.unmap()
 	}
@@ -82,10 +84,14 @@ func (p *PinnedTables) Chains(index uint32) (MarkedChains, error) {
 	if p.tables == nil {
 		return MarkedChains{}, nil
 	}
-	if p.services == nil {
+	if p.entries == nil {
 		return p.readTableOf(index)
 	}
-	return p.read(p.services[index].table())
+	services, err := p.services()
+	if err != nil {
+		return MarkedChains{}, err
+	}
+	return p.read(services[index].table())
 }
 
 // PinnedChains reads the chains of one service that is pinned in dir; nil if there are none.
@@ -104,11 +110,15 @@ func (p *PinnedTables) FormerChains(index uint32) ([]pool.Chain, error) {
 	if p.tables == nil {
 		return nil, nil
 	}
-	if p.services == nil {
+	if p.entries == nil {
 		former, err := p.readTableOf(p.tables.MaxEntries()/2 + index)
 		return former.Chains, err
 	}
-	former, err := p.read(p.services[index].formerTable())
+	services, err := p.services()
+	if err != nil {
+		return nil, err
+	}
+	former, err := p.read(services[index].formerTable())
 	return former.Chains, err
 }
 

@@ -52,7 +52,7 @@ func (a *Agent) past(number int) (*config.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.ParseOwn(fmt.Sprintf("configuration %d", number), []byte(text))
+	return a.Store.Parse(fmt.Sprintf("configuration %d", number), text)
 }
 
 // Rollback is what api.Historian says.
@@ -160,7 +160,7 @@ func (a *Agent) undoLate(u *state.Unconfirmed) {
 // undo brings back what ran before the configuration that waits for a confirmation.
 func (a *Agent) undo(by string) ([]config.Change, error) {
 	u := a.Store.Kept.Unconfirmed
-	node, err := config.ParseOwn("the previous configuration", []byte(u.Node))
+	node, err := a.Store.Parse("the previous configuration", u.Node)
 	if err == nil {
 		err = api.ReadSecrets(node)
 	}

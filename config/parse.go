@@ -27,13 +27,18 @@ const (
 // Parse reads a node file. The name is used in errors only. The error is of
 // type Errors and lists all faults that were found.
 func Parse(name string, data []byte) (*Node, error) {
-	return parseNode(name, data, readBounds{maxBytes, maxValues})
+	n, p, err := parseNode(name, data, readBounds{maxBytes, maxValues}, lastParts.Load())
+	if p != nil {
+		keepParts(n, *p)
+	}
+	return n, err
 }
 
 // ParseOwn is Parse for a text that [Marshal] wrote of a node that was accepted: with all defaults
 // written out it can exceed the bounds of foreign files several times.
 func ParseOwn(name string, data []byte) (*Node, error) {
-	return parseNode(name, data, readBounds{math.MaxInt, math.MaxInt})
+	n, _, err := parseNode(name, data, readBounds{math.MaxInt, math.MaxInt}, lastParts.Load())
+	return n, err
 }
 
 // byteOrderMark begins files of some editors (RFC 3629, section 6).
@@ -42,12 +47,16 @@ const byteOrderMark = "\xef\xbb\xbf"
 // readBounds are how much is read.
 type readBounds struct{ bytes, values int }
 
-func parseNode(name string, data []byte, most readBounds) (*Node, error) {
+// parseNode reads a file in parts, which it returns, or else whole.
+func parseNode(
+	name string, data []byte, most readBounds, before *readParts,
+) (*Node, *parts, error) {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
-	if n := parseInParts(name, data, most); n != nil {
-		return n, nil
+	if n, p := parseInParts(name, data, most, before); n != nil {
+		return n, &p, nil
 	}
-	return parseWhole(name, data, most)
+	n, err := parseWhole(name, data, most)
+	return n, nil, err
 }
 
 func parseWhole(name string, data []byte, most readBounds) (*Node, error) {

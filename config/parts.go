@@ -113,46 +113,48 @@ type readParts struct {
 
 // parseInParts reads a file without faults of which the services can be read on their own; nil:
 // it is to be read whole.
-func parseInParts(name string, data []byte, most readBounds) *Node {
+func parseInParts(name string, data []byte, most readBounds, before *readParts) (*Node, parts) {
 	if problem, _ := unreadable(data, most.bytes); problem != nil {
-		return nil
+		return nil, parts{}
 	}
 	p, ok := splitServices(data)
 	if !ok {
-		return nil
+		return nil, p
 	}
-	before := lastParts.Load()
 	services, values := readServices(p.services, before, most)
 	if services == nil {
-		return nil
+		return nil, p
 	}
 	d := newDecoder(name, p.frame, most)
 	d.values, d.services = values, services
 	n := d.node(p.frame)
 	if n == nil || len(d.faults) > 0 || n.Edge == nil || len(n.Edge.Services) != len(services) {
-		return nil
+		return nil, p
 	}
 	var valid *Node
 	if before != nil && n.shareFrame(before.node) {
 		valid = before.node
 	}
 	if len(validateAfter(n, valid)) > 0 {
-		return nil
+		return nil, p
 	}
-	keepParts(n, p)
-	return n
+	return n, p
 }
 
-// keepParts keeps what was read. Services with keys are read anew each time: those are in files of
-// their own.
+// keepParts keeps what was read.
 func keepParts(n *Node, p parts) {
 	kept := &readParts{node: n, services: make(map[string]Service, len(p.services))}
 	for i, lines := range p.services {
-		if s := n.Edge.Services[i]; len(s.QUIC.Configs) == 0 {
-			kept.services[string(lines)] = s
-		}
+		kept.add(lines, &n.Edge.Services[i])
 	}
 	lastParts.Store(kept)
+}
+
+// add keeps a service. Those with keys are read anew each time: the keys are in files of their own.
+func (r *readParts) add(lines []byte, s *Service) {
+	if len(s.QUIC.Configs) == 0 {
+		r.services[string(lines)] = *s
+	}
 }
 
 // shareFrame makes a node share with another one all but the services, if it is equal.

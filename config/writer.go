@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -50,6 +51,20 @@ func (w *Writer) Marshal(n *Node) ([]byte, error) {
 		return nil, fmt.Errorf("write services of node %q as YAML: %w", n.Name, err)
 	}
 	return bytes.Join(slices.Concat([][]byte{before}, services, [][]byte{after}), nil), nil
+}
+
+// Parse is [ParseOwn] of a text that w or an earlier one wrote. Last is the node that w wrote last,
+// which was accepted: what both have in common is not read, and shares its memory.
+func (w *Writer) Parse(name string, data []byte, last *Node) (*Node, error) {
+	before := &readParts{node: last, services: make(map[string]Service, len(w.services))}
+	for _, written := range w.services {
+		before.add(written.lines, &written.service)
+	}
+	if last == nil || last.Edge == nil {
+		before = nil
+	}
+	n, _, err := parseNode(name, data, readBounds{math.MaxInt, math.MaxInt}, before)
+	return n, err
 }
 
 // aroundMark is a text before and after the item that stands for all services.

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -125,4 +126,39 @@ func drawEdgeChange(t *rapid.T, n *config.Node) *config.Node {
 		return n
 	}
 	return next
+}
+
+// A text that a writer reads shares with the node that it wrote what both have, and has what the
+// text says where they differ, even if the writer never wrote that.
+func TestWriterReadsWhatDiffers(t *testing.T) {
+	var w config.Writer
+	last, err := config.Parse("node.yaml", []byte(fileOf(100, rand.New(rand.NewPCG(1, 1)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Marshal(last); err != nil {
+		t.Fatal(err)
+	}
+	weight := 7
+	next, err := config.SetBackend(last, "s42", "b0", config.BackendChange{Weight: &weight})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := config.Marshal(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := w.Parse("state", text, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes := config.Diff(next, read); len(changes) > 0 {
+		t.Errorf("what was read differs: %v", changes)
+	}
+	for i := range read.Edge.Services {
+		s, of := &read.Edge.Services[i], &last.Edge.Services[i]
+		if shares := config.SharesService(s, of); shares == (s.Name == "s42") {
+			t.Errorf("service %s shares memory with the last node's: %t", s.Name, shares)
+		}
+	}
 }

@@ -179,7 +179,7 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		s.earlier = file // nothing was changed at run time
 		return file, nil
 	}
-	node, err := config.ParseOwn(s.path, []byte(s.Kept.Node))
+	node, err := s.Parse(s.path, s.Kept.Node)
 	if err == nil && node.Name != file.Name {
 		err = fmt.Errorf("it is of node %s", node.Name)
 	}
@@ -220,6 +220,12 @@ func (s *Store) Look(n *config.Node) error {
 func (s *Store) FingerprintOf(n *config.Node) (string, error) {
 	err := s.Look(n)
 	return s.fingerprint, err
+}
+
+// Parse reads a text of a node as this agent or an earlier one kept it, without its secrets that
+// are in files. It shares with the node that was looked at last what both have.
+func (s *Store) Parse(name, text string) (*config.Node, error) {
+	return s.writer.Parse(name, []byte(text), s.node)
 }
 
 // formerFingerprint is what versions before services were sized by need took of a node file that
@@ -270,7 +276,7 @@ func (s *Store) Earlier() *config.Node {
 		earlier := *s.earlier
 		return &earlier
 	}
-	node, err := config.ParseOwn(s.path, []byte(s.Kept.Node))
+	node, err := s.Parse(s.path, s.Kept.Node)
 	if err != nil {
 		return nil
 	}

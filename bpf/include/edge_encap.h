@@ -155,13 +155,13 @@ static __always_inline __u32 encap_visits(const struct encap *w)
 /* Is the chain in a carrier of its own, behind that of the path? */
 static __always_inline bool has_two_carriers(const struct encap *w)
 {
-	return has_paths && !w->plain && w->encapsulation == ENCAPSULATION_CARRIER && w->segments;
+	return !w->plain && has_paths && w->encapsulation == ENCAPSULATION_CARRIER && w->segments;
 }
 
 /* Segments in the SRH of the packet: one if one address can't hold path and chain. */
 static __always_inline __u32 encap_segments(const struct encap *w)
 {
-	if (has_paths && !w->plain && w->encapsulation == ENCAPSULATION_CARRIER)
+	if (!w->plain && has_paths && w->encapsulation == ENCAPSULATION_CARRIER)
 		return encap_visits(w) > CHAIN_MAX;
 	return srh_segments(w->encapsulation, encap_visits(w));
 }
@@ -197,13 +197,14 @@ static __always_inline bool encap_begin(struct encap *w)
 
 	if (!w->visits || w->visits > CHAIN_MAX || !w->chain->length)
 		return false;
-	if (has_paths && !w->plain && w->copies && carrier)
+	if (!w->plain && has_paths && w->copies && carrier)
 		copies_begin(w);
-	if (!w->second)
+	if (!w->second && service_has_paths(w->service)) {
 		w->path = path_find(w->service, w->chain, w->hash, w->visits,
 				    w->plain || !carrier ? CHAIN_MAX : PATH_MAX_SIDS + CHAIN_MAX);
-	if (w->plain && !w->path && service_has_paths(w->service))
-		return false; /* one that is longer, perhaps */
+		if (w->plain && !w->path)
+			return false; /* one that is longer, perhaps */
+	}
 	w->segments = encap_segments(w);
 	if (w->path && !carrier)
 		return path_first_segment(w->path, &w->destination);
@@ -221,7 +222,9 @@ static __always_inline bool encap_begin(struct encap *w)
 /* The id of the first destination, by which its next hop is remembered. */
 static __always_inline __u16 encap_first(const struct encap *w)
 {
-	return bpf_ntohs(path_length(w->path) ? w->path->ids[0] : w->chain->ids[0]);
+	bool leads = w->path && (w->plain || w->path->length); /* that of a plain packet has SIDs */
+
+	return bpf_ntohs(leads ? w->path->ids[0] : w->chain->ids[0]);
 }
 
 /* How many bytes longer the packet becomes. */

@@ -24,7 +24,7 @@ struct path {
 	__u8 length; /* 0: the backend has none */
 	__u8 paths; /* of the backend: how many, this one included */
 	__u16 away; /* how many backends have this place, and are away from it */
-};
+} __attribute__((aligned(8))); /* it is read in words */
 
 /* As for struct chain. */
 const struct path *path_type __attribute__((unused));
@@ -90,14 +90,10 @@ static __always_inline const struct path *path_at(const struct service *service,
 static __always_inline const struct path *
 path_find(const struct service *service, const struct chain *chain, __u64 hash, __u32 n, __u32 most)
 {
-	const struct path *path;
+	const struct path *path = path_at(service, chain, hash >> PATH_CHOICE_SHIFT);
 
-	if (!service_has_paths(service))
-		return 0;
-	path = path_at(service, chain, hash >> PATH_CHOICE_SHIFT);
-	if (!path || !path->length || path->length > PATH_MAX_SIDS || path->length + n > most)
-		return 0;
-	return path;
+	/* One comparison says that it is neither empty nor too long. */
+	return path && path->length - 1U < most - n && path->length <= PATH_MAX_SIDS ? path : 0;
 }
 
 static __always_inline __u32 path_length(const struct path *path)
@@ -129,17 +125,16 @@ static __always_inline bool path_first_segment(const struct path *path, struct a
 	return true;
 }
 
-/* Puts the path's ids between a carrier's block and its ids, which move up. */
+/* Puts the path's ids between a carrier's block and its ids, which move up. In words as they lie in
+ * memory, where what comes later has the higher bits. */
 static __always_inline void carrier_lead(struct address *carrier, const struct path *path)
 {
-	__u64 high = bpf_be64_to_cpu(carrier->word[0]), low = bpf_be64_to_cpu(carrier->word[1]),
-	      lead = bpf_be64_to_cpu(*(const __u64 *)path->ids), first = high & 0xffffffff;
+	__u64 block = (__u32)carrier->word[0], first = carrier->word[0] ^ block,
+	      lead = *(const __u64 *)path->ids;
 	__u32 half = path->length * 8; /* bits, twice: a word can't be shifted by all its 64 */
 
-	high = (high ^ first) | first >> half >> half | lead >> 32;
-	low = low >> half >> half | first << (64 - 2 * half) | lead << 32;
-	carrier->word[0] = bpf_cpu_to_be64(high);
-	carrier->word[1] = bpf_cpu_to_be64(low);
+	carrier->word[0] = block | lead << 32 | first << half << half;
+	carrier->word[1] = carrier->word[1] << half << half | first >> (64 - 2 * half) | lead >> 32;
 }
 
 /* The first destination of a path whose chain is in a carrier of its own: block and path. */

@@ -25,7 +25,7 @@ var flowletsLab = experiment.Experiment{
 		"this slow, go from each rack to the other. The role flowlets of the hosts gives each " +
 		"flow one path by hash, each flowlet any path, or each flowlet the path of least cost. " +
 		"The times of the same flows until their last byte was read are compared.",
-	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "5 min",
+	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "8 min",
 	Run: runFlowlets,
 }
 
@@ -33,7 +33,7 @@ var flowletsLab = experiment.Experiment{
 const (
 	flowletLoad    = 0.6
 	flowletFlows   = 1000
-	flowletPasses  = 5
+	flowletPasses  = 10
 	flowletDivided = 10
 	flowletControl = "cubic"
 )

@@ -371,7 +371,8 @@ static __noinline int packet_send(struct __sk_buff *skb, struct flowlet_packet *
 				  struct flowlet_group *group)
 {
 	__u32 ends = segment_end(p), number, interface, label, segments, hash = kernel_hash(skb, p);
-	struct choosing c = { .group = group, .now = bpf_ktime_get_ns(),
+	struct choosing c = { .group = group,
+			      .now = bpf_ktime_get_ns(),
 			      .tries = is_answered(p, ends) };
 	struct flowlet_flow *f = flow_of(&p->key, c.now);
 	struct flowlet_measure *m;

@@ -120,6 +120,16 @@ struct choosing {
 	__u32 random; /* which of the usable ones is taken, if not by measure */
 };
 
+/* Whether a path is out of use. One path for a whole flow, by hash, knows of no silence: as ECMP.
+ */
+static __always_inline bool path_out(const struct flowlet_path *p, const struct flowlet_measure *m,
+				     const struct choosing *c)
+{
+	if (settings.choice == FLOWLET_BY_FLOW)
+		return p->down;
+	return flowlet_broken(p, m, c->tries, c->now);
+}
+
 /* Looks at one path: which can be used, and what their round trips are. */
 static long path_look(__u32 i, void *arg)
 {
@@ -134,7 +144,7 @@ static long path_look(__u32 i, void *arg)
 	number = c->group->path[i & (FLOWLET_PATHS_MAX - 1)];
 	p = bpf_map_lookup_elem(&flowlet_paths, &number);
 	m = bpf_map_lookup_elem(&flowlet_measures, &number);
-	if (!p || !m || flowlet_broken(p, m, c->tries, c->now))
+	if (!p || !m || path_out(p, m, c))
 		return 0;
 	c->usable += number != c->left;
 	delay = flowlet_delay(p, m, c->now);
@@ -161,8 +171,7 @@ static long path_compare(__u32 i, void *arg)
 	number = c->group->path[at & (FLOWLET_PATHS_MAX - 1)];
 	p = bpf_map_lookup_elem(&flowlet_paths, &number);
 	m = bpf_map_lookup_elem(&flowlet_measures, &number);
-	if (!p || !m || p->down ||
-	    (c->usable && (number == c->left || flowlet_broken(p, m, c->tries, c->now))))
+	if (!p || !m || p->down || (c->usable && (number == c->left || path_out(p, m, c))))
 		return 0;
 	if (settings.choice != FLOWLET_BY_MEASURE) {
 		c->best = number;

@@ -232,10 +232,11 @@ func (m *FlowletMeasure) retry() uint64 {
 }
 
 // broken says whether a path is taken for broken: a segment is late, and nothing else came of late.
-// One packet that is acknowledged may try it after a while.
+// One packet that is acknowledged may try it after a while. By hash of the flow alone, as by ECMP,
+// only one that is down is.
 func (m *Flowlets) broken(p FlowletPath, tries bool, now uint64) bool {
 	measure := m.Measures[p.SID]
-	if p.Down || measure.Silent == 0 || measure.RoundTrip == 0 {
+	if p.Down || m.Choice == FlowletByFlow || measure.Silent == 0 || measure.RoundTrip == 0 {
 		return p.Down
 	}
 	silence := passedSince(measure.Silent, now)

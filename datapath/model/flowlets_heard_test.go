@@ -149,6 +149,34 @@ func TestFlowletsTryByWhatIsAnswered(t *testing.T) {
 	}
 }
 
+// By hash of the flow alone, a flow's path is the same whether a path is silent or not, as by ECMP.
+func TestFlowletsByFlowKnowNoSilence(t *testing.T) {
+	sids := []netip.Addr{netip.MustParseAddr("fcbb:bb00:1::"), netip.MustParseAddr("fcbb:bb00:2::")}
+	now, taken := uint64(time.Hour), map[netip.Addr]int{}
+	for port := range uint16(100) {
+		var paths []netip.Addr
+		for _, silent := range []uint64{0, now - uint64(time.Second/10)} {
+			host := hostOf(sids...)
+			host.Choice = model.FlowletByFlow
+			for _, sid := range sids {
+				host.Measures[sid] = &model.FlowletMeasure{RoundTrip: uint64(20 * time.Millisecond)}
+			}
+			host.Measures[sids[0]].Silent = silent
+			p := packettest.Packet{Src: host.Source, SrcPort: 40000 + port, DstPort: 80,
+				Dst: netip.MustParseAddr("2001:db8:b::1"), Flags: "A"}
+			frame := slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, p.Bytes(t))
+			paths = append(paths, host.Send(frame, 0, now).Path)
+		}
+		if paths[0] != paths[1] {
+			t.Errorf("port %d: %s, and %s while the first is silent", port, paths[0], paths[1])
+		}
+		taken[paths[0]]++
+	}
+	if len(taken) != len(sids) {
+		t.Errorf("100 flows take the paths %v", taken)
+	}
+}
+
 // The kernel gives a flow another hash where it takes its path for broken. A reset has a hash of
 // its own, and the flow stays where it is.
 func TestFlowletsAreToldByHash(t *testing.T) {

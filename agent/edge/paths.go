@@ -81,39 +81,6 @@ func (e *Role) setPaths(index uint32, p paths) error {
 	return err
 }
 
-// CapacityOf is for how much the program of an edge has room at least.
-func CapacityOf(e *config.Edge) datapath.Capacity {
-	backends, led := 0, 0
-	for i := range e.Services {
-		s := &e.Services[i]
-		if backends += len(s.Backends); s.HasPaths() {
-			led += len(s.Backends)
-		}
-	}
-	return datapath.CapacityFor(len(e.Services), backends, led)
-}
-
-// ledBackends is how many backends packets may be led to, also those that were learned.
-func (e *Role) ledBackends() (n int) {
-	for i := range e.Services {
-		if s := &e.Services[i]; s.HasPaths() {
-			n += len(s.Backends)
-		}
-	}
-	return n
-}
-
-// mostBuckets is how many the largest table has, former ones too.
-func (e *Role) mostBuckets() (most int) {
-	for i := range e.Services {
-		s := &e.Services[i]
-		if most = max(most, s.Buckets); s.former != nil {
-			most = max(most, s.former.Buckets())
-		}
-	}
-	return most
-}
-
 // makePathRoom loads the edge's programs anew with a table for more paths, if there was no room for
 // those that services have come to want; they are set when chains are brought up to date.
 func (e *Room) makePathRoom() error {

@@ -120,8 +120,7 @@ struct choosing {
 	__u32 random; /* which of the usable ones is taken, if not by measure */
 };
 
-/* Whether a path is out of use. One path for a whole flow, by hash, knows of no silence: as ECMP.
- */
+/* Whether a path is out of use. By hash of the flow alone, silence does not count, as with ECMP. */
 static __always_inline bool path_out(const struct flowlet_path *p, const struct flowlet_measure *m,
 				     const struct choosing *c)
 {

@@ -14,6 +14,7 @@ import (
 
 	"sextant/agent"
 	"sextant/agent/api"
+	"sextant/config"
 	"sextant/lab"
 	"sextant/linux"
 )
@@ -154,6 +155,39 @@ func (a *agents) unload(node string) {
 func (a *agents) on(node string, argv ...string) []byte {
 	a.t.Helper()
 	return on(a.t, a.lab, node, argv...)
+}
+
+// changed is a node's file after a change.
+func (a *agents) changed(node string, change func(*config.Node)) []byte {
+	a.t.Helper()
+	text, err := os.ReadFile(fileOf(a.t, a.lab, node))
+	must(a.t, err)
+	n, err := config.Parse("node.yaml", text)
+	must(a.t, err)
+	change(n)
+	text, err = config.Marshal(n)
+	must(a.t, err)
+	return text
+}
+
+// rewrite changes a node's file, for the next agent, and returns it.
+func (a *agents) rewrite(node string, change func(*config.Node)) []byte {
+	a.t.Helper()
+	text := a.changed(node, change)
+	must(a.t, os.WriteFile(fileOf(a.t, a.lab, node), text, 0o600))
+	return text
+}
+
+func fileOf(t *testing.T, l *lab.Lab, node string) string {
+	t.Helper()
+	return filepath.Join(nodeOf(t, l, node).Dir, "node.yaml")
+}
+
+// reconfigure changes a node's file, and has its agent take it over.
+func (a *agents) reconfigure(node string, change func(*config.Node)) {
+	a.t.Helper()
+	_, err := a.client(node).Apply(a.t.Context(), "node.yaml", a.rewrite(node, change), false)
+	must(a.t, err)
 }
 
 // receivedBy is how many packets have come to a node by a device.

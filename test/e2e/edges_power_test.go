@@ -259,7 +259,7 @@ func (e *edges) powerOn(edge string) {
 
 func (e *edges) writeNodeFile(edge string) {
 	e.t.Helper()
-	path := filepath.Join(nodeOf(e.t, e.lab, edge).Dir, "node.yaml")
+	path := fileOf(e.t, e.lab, edge)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		e.t.Fatal(err)

@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -169,14 +167,8 @@ func TestFlowlets(t *testing.T) {
 // configure gives a1 other settings.
 func (w *flowletLab) configure(change func(*config.Flowlets)) {
 	w.t.Helper()
-	file, err := os.ReadFile(filepath.Join(nodeOf(w.t, w.lab, "a1").Dir, "node.yaml"))
-	must(w.t, err)
-	n, err := config.Parse("node.yaml", file)
-	must(w.t, err)
-	change(n.Flowlets)
-	text, err := config.Marshal(n)
-	must(w.t, err)
-	_, err = w.client("a1").Apply(w.t.Context(), "node.yaml", text, false)
+	_, err := w.client("a1").Apply(w.t.Context(), "node.yaml",
+		w.changed("a1", func(n *config.Node) { change(n.Flowlets) }), false)
 	must(w.t, err)
 }
 

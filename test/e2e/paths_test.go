@@ -105,17 +105,13 @@ func (p *pathLab) lead(depth int, service, second string) error {
 // configure applies the edge's node file after a change.
 func (p *pathLab) configure(change func(*config.Edge)) error {
 	p.t.Helper()
-	file, err := os.ReadFile(filepath.Join(nodeOf(p.t, p.lab, "edge").Dir, "node.yaml"))
-	must(p.t, err)
-	n, err := config.Parse("node.yaml", file)
-	must(p.t, err)
-	change(n.Edge)
-	if n.Edge.Encapsulation == config.Carrier {
-		n.Domain.Overhead = 64 // as two carriers take
-	}
-	text, err := config.Marshal(n)
-	must(p.t, err)
-	_, err = p.client("edge").Apply(p.t.Context(), "node.yaml", text, false)
+	_, err := p.client("edge").Apply(p.t.Context(), "node.yaml",
+		p.changed("edge", func(n *config.Node) {
+			change(n.Edge)
+			if n.Edge.Encapsulation == config.Carrier {
+				n.Domain.Overhead = 64 // as two carriers take
+			}
+		}), false)
 	return err
 }
 

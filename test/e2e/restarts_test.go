@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,28 +93,6 @@ func visit(dial func() (net.Conn, error)) error {
 		time.Sleep(10 * time.Millisecond << burst)
 	}
 	return conn.(*net.TCPConn).SetLinger(0)
-}
-
-// rewrite changes a node's file, for the next agent, and returns it.
-func (a *agents) rewrite(node string, change func(*config.Node)) []byte {
-	a.t.Helper()
-	name := filepath.Join(nodeOf(a.t, a.lab, node).Dir, "node.yaml")
-	text, err := os.ReadFile(name)
-	must(a.t, err)
-	n, err := config.Parse("node.yaml", text)
-	must(a.t, err)
-	change(n)
-	text, err = config.Marshal(n)
-	must(a.t, err)
-	must(a.t, os.WriteFile(name, text, 0o600))
-	return text
-}
-
-// reconfigure changes a node's file, and has its agent take it over.
-func (a *agents) reconfigure(node string, change func(*config.Node)) {
-	a.t.Helper()
-	_, err := a.client(node).Apply(a.t.Context(), "node.yaml", a.rewrite(node, change), false)
-	must(a.t, err)
 }
 
 // restart kills all agents, changes the file of a node, and starts them again.

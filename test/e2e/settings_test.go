@@ -45,7 +45,7 @@ func upMany(t *testing.T) *checkedLab {
 // newSecret gives a node the cluster's next secret.
 func (c *checkedLab) newSecret(node string) {
 	c.t.Helper()
-	file, err := os.ReadFile(filepath.Join(nodeOf(c.t, c.lab, node).Dir, "node.yaml"))
+	file, err := os.ReadFile(fileOf(c.t, c.lab, node))
 	must(c.t, err)
 	next := strings.Replace(string(file), firstSecret, secondSecret, 1)
 	_, err = c.client(node).Apply(c.t.Context(), "node.yaml", []byte(next), false)
@@ -56,7 +56,7 @@ func (c *checkedLab) newSecret(node string) {
 // one that would is refused with how many those are, and ends them only when that is said.
 func TestSettingsUnderConnections(t *testing.T) {
 	c := upMany(t)
-	file, err := os.ReadFile(filepath.Join(nodeOf(t, c.lab, "edge").Dir, "node.yaml"))
+	file, err := os.ReadFile(fileOf(t, c.lab, "edge"))
 	must(t, err)
 	text := string(file)
 	set := func(client *api.Client, pattern, value string) error {

@@ -55,14 +55,8 @@ func upSiteText(t *testing.T, text, accept string) *siteLab {
 func (p *siteLab) configure(edge int, change func(*config.Edge)) {
 	p.t.Helper()
 	name := fmt.Sprintf("edge%d", edge)
-	file, err := os.ReadFile(filepath.Join(nodeOf(p.t, p.lab, name).Dir, "node.yaml"))
-	must(p.t, err)
-	n, err := config.Parse("node.yaml", file)
-	must(p.t, err)
-	change(n.Edge)
-	text, err := config.Marshal(n)
-	must(p.t, err)
-	_, err = p.client(name).Apply(p.t.Context(), "node.yaml", text, false)
+	_, err := p.client(name).Apply(p.t.Context(), "node.yaml",
+		p.changed(name, func(n *config.Node) { change(n.Edge) }), false)
 	must(p.t, err)
 }
 

@@ -123,6 +123,7 @@ type Simulation struct {
 	done        func(Completed)
 	observe     func(int32) // tests: after each event
 	lossless    *lossless
+	unsent      map[int32]float64 // bytes that failures of a link lost before they were sent
 }
 
 // New prepares a run.
@@ -143,7 +144,7 @@ func New(c Config) (*Simulation, error) {
 		routing: newRouting(n), packets: packets{free: none},
 		chunks:    chunks{free: none},
 		transport: t, random: rand.New(rand.NewPCG(c.Seed, 1)),
-		sizes: rand.New(rand.NewPCG(c.Seed, 2)), done: c.Done,
+		sizes: rand.New(rand.NewPCG(c.Seed, 2)), done: c.Done, unsent: map[int32]float64{},
 	}
 	s.sizeOf[fullSize], s.sizeOf[emptySize] = t.Payload+t.Header, t.AckSize
 	for i := range s.links {
@@ -162,9 +163,13 @@ func (s *Simulation) Totals() Totals { return s.totals }
 // Link is what a link was given to carry; some of it may wait still.
 func (s *Simulation) Link(number int) LinkStats { return s.links[number].stats }
 
-// Waiting is how many bytes of those given to a link have not been sent.
+// Waiting is how many bytes of those given to a link have not been sent, or never will be, because
+// the link failed before.
 func (s *Simulation) Waiting(number int) float64 {
-	return s.work(int32(number)).Seconds() * s.links[number].rate()
+	if s.links[number].down {
+		return s.unsent[int32(number)]
+	}
+	return s.unsent[int32(number)] + s.work(int32(number)).Seconds()*s.links[number].rate()
 }
 
 // Run plays all that happens before a time.
@@ -340,6 +345,9 @@ func (s *Simulation) apply(c Change) {
 	l := &s.links[c.Link]
 	if l.down == !c.Up {
 		return
+	}
+	if !c.Up {
+		s.unsent[int32(c.Link)] = s.Waiting(c.Link)
 	}
 	l.down = !c.Up
 	if l.down {

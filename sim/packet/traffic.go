@@ -38,6 +38,12 @@ func NamedSizes(name string) (*Sizes, error) {
 	return ParseSizes(string(text))
 }
 
+// Bounds of distributions: bytes of a flow, and parts in percent.
+const (
+	mostSize = 1e15
+	percent  = 100
+)
+
 // ParseSizes reads a distribution: lines of bytes and the part of the flows that have at most so
 // many, from 0 to 1 or to 100. Lines that begin with # are comments.
 func ParseSizes(text string) (*Sizes, error) {
@@ -49,20 +55,24 @@ func ParseSizes(text string) (*Sizes, error) {
 			continue
 		}
 		var bytes, part float64
-		if _, err := fmt.Sscan(line, &bytes, &part); err != nil {
+		if n, _ := fmt.Sscan(line, &bytes, &part); n != 2 || len(strings.Fields(line)) != n {
 			return nil, fmt.Errorf("flow sizes, line %d: %q is not two numbers: bytes, and the "+
 				"part of flows", number, line)
 		}
+		if !(bytes >= 0 && bytes <= mostSize && part >= 0 && part <= percent) {
+			return nil, fmt.Errorf("flow sizes, line %d: %q is not from 0 to %.0e bytes, or no "+
+				"part from 0 to %d", number, line, mostSize, percent)
+		}
 		if last := len(d.bytes) - 1; last >= 0 &&
-			(bytes < d.bytes[last] || part < d.atMost[last]) || bytes < 0 || part < 0 {
+			(bytes < d.bytes[last] || part < d.atMost[last]) {
 			return nil, fmt.Errorf("flow sizes, line %d: %q is below the line before; sort the "+
 				"lines", number, line)
 		}
 		d.bytes, d.atMost = append(d.bytes, bytes), append(d.atMost, part)
 	}
 	last := len(d.bytes) - 1
-	if last < 0 || d.atMost[last] <= 0 {
-		return nil, fmt.Errorf("flow sizes: there are no points")
+	if last < 0 || d.atMost[last] <= 0 || d.bytes[last] < 1 {
+		return nil, fmt.Errorf("flow sizes: there are no points, or no flow has a byte")
 	}
 	whole := d.atMost[last]
 	for i := range d.atMost {
@@ -71,7 +81,7 @@ func ParseSizes(text string) (*Sizes, error) {
 	return d, nil
 }
 
-// FixedSize gives all flows the same size.
+// FixedSize gives all flows the same size, from 1 to 10^15 bytes.
 func FixedSize(bytes int64) *Sizes {
 	return &Sizes{bytes: []float64{float64(bytes)}, atMost: []float64{1}}
 }
@@ -124,11 +134,11 @@ type Poisson struct {
 // Next is the next flow, false after the last.
 func (p *Poisson) Next(r *rand.Rand) (Flow, bool) {
 	p.at += r.ExpFloat64() * p.Gap
-	at := Time(p.at * float64(Second))
-	if at >= p.Until {
+	at := p.at * float64(Second)
+	if !(at < float64(p.Until)) || Time(at) >= p.Until { // far beyond, Time overflows
 		return Flow{}, false
 	}
-	f := Flow{Start: at, Bytes: p.Sizes.Draw(r), Subflows: p.Subflows}
+	f := Flow{Start: Time(at), Bytes: p.Sizes.Draw(r), Subflows: p.Subflows}
 	if p.Pair != nil {
 		f.Src, f.Dst = p.Pair(r)
 		return f, true

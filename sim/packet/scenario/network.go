@@ -21,13 +21,10 @@ func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
 	if l := c.Queue.Lossless; l != nil {
 		config.Lossless, config.Queue.Bytes = l.settings(), l.XOFF*fullPacket
 	}
-	if c.Topology.Kind == "bcube" {
-		config.Host = func(s topology.NodeSpec) bool {
-			return len(s.Name) > 6 &&
-				s.Name[:6] == "server"
-		}
+	if c.Topology.Kind != "file" {
+		config.Host = func(s topology.NodeSpec) bool { return generatedHost(s.Name) }
 	}
-	if c.Links.Delay > 0 {
+	if c.Links.Delay != nil {
 		config.Delay = duration(c.Links.Delay.Nanoseconds())
 	}
 	rates, err := c.rates(g)
@@ -81,7 +78,7 @@ func (c *Scenario) rates(g *topology.Graph) ([]float64, error) {
 		if all > 0 {
 			rates[e] = all
 		}
-		if fabric > 0 && len(g.Out(spec.From)) > 1 && len(g.Out(spec.To)) > 1 {
+		if fabric > 0 && c.switches(g, spec.From) && c.switches(g, spec.To) {
 			rates[e] = fabric
 		}
 	}
@@ -99,6 +96,20 @@ func (c *Scenario) rates(g *topology.Graph) ([]float64, error) {
 		}
 	}
 	return rates, nil
+}
+
+// generatedHost tells hosts of generated topologies from switches, of which some have one neighbor,
+// too: spines over a single leaf.
+func generatedHost(name string) bool {
+	return strings.HasPrefix(name, "host") || strings.HasPrefix(name, "server")
+}
+
+// switches tells whether a node is a switch.
+func (c *Scenario) switches(g *topology.Graph, v topology.Node) bool {
+	if c.Topology.Kind != "file" {
+		return !generatedHost(g.Node(v).Name)
+	}
+	return len(g.Out(v)) > 1
 }
 
 // both finds the edges between two nodes, in both directions.

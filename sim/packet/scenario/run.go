@@ -14,10 +14,10 @@ import (
 // by an error.
 func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 	progress func(part float64) error) (*Result, error) {
-	choice, err := named("paths.scheme", schemes, scheme)
-	if err != nil {
+	if err := c.CheckScheme(scheme); err != nil {
 		return nil, err
 	}
+	choice := schemes[scheme]
 	n, err := c.Network(g)
 	if err != nil {
 		return nil, err
@@ -45,10 +45,6 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 	}
 	if choice == packet.Rerouted || choice == packet.BestResponse {
 		config.Paths.RerouteEvery = duration(c.Paths.Reroute.Nanoseconds())
-		if c.Mode != "flow" || config.Paths.RerouteEvery == 0 {
-			return nil, fmt.Errorf("paths.scheme: %s needs mode: flow, and paths.reroute: "+
-				"how often flows look at another path", scheme)
-		}
 	}
 	if c.Mode == "flow" {
 		return c.runFlows(g, config, m, progress)
@@ -68,11 +64,15 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 		return nil, err
 	}
 	end := duration(c.Duration.Nanoseconds())
-	const steps = 200
+	// Deadlocks are looked for less often than whether the run is to end: some steps have nearly
+	// all of the packets.
+	const steps, looks = 20_000, 200
 	for i := range packet.Time(steps) {
 		now := end / steps * (i + 1)
 		s.Run(now)
-		m.result.watch(s, g, now)
+		if (i+1)%(steps/looks) == 0 {
+			m.result.watch(s, g, now)
+		}
 		if err := progress(float64(i+1) / steps); err != nil {
 			return nil, err
 		}
@@ -241,6 +241,12 @@ func (c *Scenario) constant(g *topology.Graph, n *packet.Network, s *packet.Simu
 		rate, err := ParseRate(stream.Rate)
 		if err != nil {
 			return fmt.Errorf("traffic.constant: %w", err)
+		}
+		for _, name := range []string{stream.From, stream.To} {
+			if host(name) < 0 {
+				return fmt.Errorf("traffic.constant: %q is no host of topology %s; \"sextant "+
+					"topology show\" lists its nodes", name, g.Name())
+			}
 		}
 		source := packet.Source{Src: host(stream.From), Dst: host(stream.To),
 			Next: packet.ConstantRate(rate, fullPacket)}

@@ -42,10 +42,10 @@ type Topology struct {
 
 // Links says how fast links are; what is not stated is as the topology has it.
 type Links struct {
-	Rate   string        `yaml:"rate"`   // 10Gbps
-	Fabric string        `yaml:"fabric"` // rate of links between switches, if it differs
-	Delay  time.Duration `yaml:"delay"`
-	Slow   []SlowLink    `yaml:"slow"`
+	Rate   string         `yaml:"rate"`   // 10Gbps
+	Fabric string         `yaml:"fabric"` // rate of links between switches, if it differs
+	Delay  *time.Duration `yaml:"delay"`
+	Slow   []SlowLink     `yaml:"slow"`
 }
 
 // SlowLink is a link with another rate, in both directions.
@@ -190,7 +190,7 @@ func named[T any](what string, m map[string]T, name string) (T, error) {
 func Parse(text []byte, read func(file string) ([]byte, error)) (*Scenario, error) {
 	c := &Scenario{}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("scenario: %w", err)
+		return nil, plainly(err)
 	}
 	if c.Seeds == 0 {
 		c.Seeds = 1
@@ -210,8 +210,8 @@ func Parse(text []byte, read func(file string) ([]byte, error)) (*Scenario, erro
 	}
 	_, controlErr := named("transport.control", controls, c.Transport.Control)
 	_, schemeErr := named("paths.scheme", schemes, c.Paths.Scheme)
-	for _, err := range []error{controlErr, schemeErr, c.Traffic.load(read),
-		c.checkLossless(packets)} {
+	for _, err := range []error{controlErr, schemeErr, c.Topology.check(),
+		c.checkLossless(packets), c.checkNumbers(), c.Traffic.load(read)} {
 		if err != nil {
 			return nil, err
 		}
@@ -228,19 +228,14 @@ func Parse(text []byte, read func(file string) ([]byte, error)) (*Scenario, erro
 	case c.Paths.Parallel && c.Topology.Kind != "bcube":
 		return nil, fmt.Errorf("paths.parallel: topology.kind is %q; parallel paths are those of "+
 			"a bcube", c.Topology.Kind)
-	case c.Traffic.Until < 0 || c.Traffic.Until > c.Duration:
+	case c.Traffic.Until > c.Duration:
 		return nil, fmt.Errorf("traffic.until: %s; state a time within the run, which lasts %s",
 			c.Traffic.Until, c.Duration)
-	case c.Seeds < 1 || c.Queue.Packets < 1 || c.Queue.Mark < 0 || c.Queue.Host < 0:
-		return nil, fmt.Errorf("seeds %d and queue.packets %d must be above 0, queue.mark %d and "+
-			"queue.host %d not below",
-			c.Seeds, c.Queue.Packets, c.Queue.Mark, c.Queue.Host)
-	case c.Queue.Random < 0 || c.Queue.Random > c.Queue.Packets || c.Transport.SSThresh < 0:
-		return nil, fmt.Errorf("queue.random %d must be from 0 to queue.packets %d, "+
-			"transport.ssthresh %d not below 0",
-			c.Queue.Random, c.Queue.Packets, c.Transport.SSThresh)
+	case c.Queue.Random > c.Queue.Packets:
+		return nil, fmt.Errorf("queue.random %d must be from 0 to queue.packets %d",
+			c.Queue.Random, c.Queue.Packets)
 	}
-	return c, nil
+	return c, c.checkFailures()
 }
 
 // load checks the traffic, and reads the files that it names.
@@ -273,8 +268,9 @@ func (t *Traffic) sizes(read func(string) ([]byte, error)) (*packet.Sizes, error
 	var bytes int64
 	var rest string
 	if n, _ := fmt.Sscanf(t.Sizes, "%d%s", &bytes, &rest); n == 1 {
-		if bytes < 1 {
-			return nil, fmt.Errorf("traffic.sizes: %d bytes; a flow has at least 1", bytes)
+		const most = 1_000_000_000_000_000
+		if bytes < 1 || bytes > most {
+			return nil, fmt.Errorf("traffic.sizes: %d bytes; state from 1 to %d", bytes, most)
 		}
 		return packet.FixedSize(bytes), nil
 	}
@@ -327,7 +323,11 @@ func ParseRate(text string) (float64, error) {
 	if n, _ := fmt.Sscanf(number, "%g%s", &rate, &rest); n != 1 || rate <= 0 {
 		return 0, fmt.Errorf("rate %q is not understood; write it like 10Gbps", text)
 	}
-	return rate * factor, nil
+	const least, highest = 1e3, 1e14 // as of links
+	if rate *= factor; !(rate >= least && rate <= highest) {
+		return 0, fmt.Errorf("rate %q: state one from 1kbps to 100Tbps", text)
+	}
+	return rate, nil
 }
 
 // Graph is the topology; open reads the file that it names.
@@ -344,6 +344,10 @@ func (t *Topology) Graph(open func(file string) (*topology.Graph, error)) (*topo
 	case "file":
 		return open(t.File)
 	}
-	return nil, fmt.Errorf("topology.kind: %q is not known; choose fat-tree, leaf-spine, vl2, "+
-		"bcube or file", t.Kind)
+	return nil, t.unknown()
+}
+
+func (t *Topology) unknown() error {
+	return fmt.Errorf("topology.kind: %q is not known; choose fat-tree, leaf-spine, vl2, bcube or "+
+		"file", t.Kind)
 }

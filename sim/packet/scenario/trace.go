@@ -41,7 +41,9 @@ func parseTrace(text []byte) ([]tracedFlow, error) {
 				name, TraceColumns())
 		}
 	}
+	scheme, seed := slices.Index(head, "scheme"), slices.Index(head, "seed")
 	var flows []tracedFlow
+	var first []string
 	for {
 		row, err := in.Read()
 		if err == io.EOF {
@@ -51,6 +53,15 @@ func parseTrace(text []byte) ([]tracedFlow, error) {
 			return nil, err
 		}
 		line, _ := in.FieldPos(0)
+		if first == nil {
+			first = row
+		}
+		for _, column := range []int{scheme, seed} {
+			if column >= 0 && row[column] != first[column] {
+				return nil, fmt.Errorf("line %d: flows of several runs, with %s %q and %q; keep "+
+					"the lines of one", line, head[column], first[column], row[column])
+			}
+		}
 		seconds, startErr := strconv.ParseFloat(row[at[0]], 64)
 		size, sizeErr := strconv.ParseInt(row[at[3]], 10, 64)
 		const most = math.MaxInt64 / float64(packet.Second)

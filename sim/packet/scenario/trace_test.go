@@ -80,6 +80,8 @@ func TestTraceRefused(t *testing.T) {
 		"start_s,from,to,bytes\n0,a,b,0\n":        "line 2: bytes",
 		"start_s,from,to,bytes\n0,a,b,1\n0,a,a,1": "line 3: the flow leads",
 		"start_s,from,to,bytes\n0,a,b\n":          "wrong number of fields",
+		"seed,start_s,from,to,bytes\n1,0,a,b,1\n1,0,b,a,1\n2,0,a,b,1": "line 4: flows of several " +
+			"runs",
 	} {
 		if _, err := parseTrace([]byte(text)); err == nil ||
 			!strings.Contains(err.Error(), complaint) {

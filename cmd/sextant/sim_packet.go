@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ independent and go on at once; each is determined by the file and its seed.`,
 	flags.StringVar(&o.plot, "plot", "",
 		"draw the distribution of completion times into this SVG file")
 	flags.StringVar(&o.out, "out", "",
-		"write tables of runs, flows, links and hosts, and plots into this folder")
+		"write tables of runs, flows, sizes, links and hosts, and plots into this folder")
 	flags.StringVar(&o.format, "format", string(tablefile.CSV),
 		"of the tables that --out writes: "+strings.Join(tablefile.Formats(), " or "))
 	complete(cmd, "format", tablefile.Formats()...)
@@ -82,28 +83,22 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 	c, err := scenario.Parse(text,
 		func(name string) ([]byte, error) { return a.readAll(ctx, name) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return err
 	}
-	g, err := c.Topology.Graph(func(name string) (
-		*topology.Graph, error) {
-		return readTopology(name)
-	})
+	g, err := c.Topology.Graph(readTopology)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("topology: %w", err)
 	}
 	if len(o.compare) == 0 {
 		o.compare = []string{c.Paths.Scheme}
 	}
 	o.seeds = cmp.Or(o.seeds, c.Seeds)
-	if o.seeds < 1 || o.workers < 1 {
-		return usageErrorf("--seeds %d and --workers %d: at least 1 each", o.seeds, o.workers)
-	}
-	if !slices.Contains(tablefile.Formats(), o.format) {
-		return usageErrorf("--format %s: %s", o.format, strings.Join(tablefile.Formats(), " or "))
+	if err := o.check(c); err != nil {
+		return err
 	}
 	items, err := a.playPackets(ctx, o, c, g)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return err
 	}
 	if err := o.write(g, c, items); err != nil {
 		return err
@@ -114,6 +109,38 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 		}
 	}
 	return a.show(packetReport{g.Name(), items}.view())
+}
+
+// check refuses, before anything runs, what would be refused after it.
+func (o packetOptions) check(c *scenario.Scenario) error {
+	if o.seeds < 1 || o.seeds > scenario.MostSeeds || o.workers < 1 {
+		return usageErrorf("--seeds %d and --workers %d: at least 1 each, and at most %d seeds",
+			o.seeds, o.workers, scenario.MostSeeds)
+	}
+	if !slices.Contains(tablefile.Formats(), o.format) {
+		return usageErrorf("--format %s: %s", o.format, strings.Join(tablefile.Formats(), " or "))
+	}
+	for i, scheme := range o.compare {
+		if slices.Contains(o.compare[:i], scheme) {
+			return usageErrorf("--compare has %s twice", scheme)
+		}
+		if err := c.CheckScheme(scheme); err != nil {
+			return err
+		}
+	}
+	if o.out != "" {
+		if err := os.MkdirAll(o.out, 0o755); err != nil {
+			return fmt.Errorf("make the folder of the results, %s: %w", o.out, withoutPath(err))
+		}
+	}
+	for _, name := range []string{o.csv, o.parquet, o.plot} {
+		if info, err := os.Stat(filepath.Dir(name)); err != nil {
+			return fmt.Errorf("write %s: its folder: %w; make it first", name, withoutPath(err))
+		} else if !info.IsDir() {
+			return fmt.Errorf("write %s: %s is no folder", name, filepath.Dir(name))
+		}
+	}
+	return nil
 }
 
 // write writes the files that the flags ask for.
@@ -150,6 +177,7 @@ func (a *app) playPackets(ctx context.Context, o packetOptions, c *scenario.Scen
 	items := make([]*scenario.Result, len(o.compare)*o.seeds)
 	parts := make([]float64, len(items))
 	var mutex sync.Mutex
+	said := ""
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(o.workers)
 	for i := range items {
@@ -159,7 +187,10 @@ func (a *app) playPackets(ctx context.Context, o packetOptions, c *scenario.Scen
 					mutex.Lock()
 					defer mutex.Unlock()
 					parts[i] = part
-					a.packetProgress(parts)
+					if text := packetProgress(parts); a.progress && text != said {
+						a.progressLine(text)
+						said = text
+					}
 					return ctx.Err()
 				})
 			items[i] = r
@@ -173,10 +204,8 @@ func (a *app) playPackets(ctx context.Context, o packetOptions, c *scenario.Scen
 	return items, err
 }
 
-func (a *app) packetProgress(parts []float64) {
-	if !a.progress {
-		return
-	}
+// packetProgress says how far runs are of which such parts are done.
+func packetProgress(parts []float64) string {
 	sum, done := 0.0, 0
 	for _, p := range parts {
 		sum += p
@@ -184,15 +213,15 @@ func (a *app) packetProgress(parts []float64) {
 			done++
 		}
 	}
-	a.progressLine(fmt.Sprintf("%.0f %%, %d of %d runs done", 100*sum/float64(len(parts)), done,
-		len(parts)))
+	return fmt.Sprintf("%.0f %%, %d of %d runs done", 100*sum/float64(len(parts)), done,
+		len(parts))
 }
 
 func (r packetReport) view() view {
 	t := table{
-		columns: []string{"PATHS", "SEED", "FLOWS", "GOODPUT", "LEAST", "MEAN", "P99", "SHORT MEAN",
-			"SHORT P99", "LONG MEAN", "DROPS"},
-		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES", "REORDERED",
+		columns: []string{"PATHS", "SEED", "FLOWS", "UNFINISHED", "GOODPUT", "LEAST", "MEAN", "P99",
+			"SHORT MEAN", "SHORT P99", "LONG MEAN", "DROPS"},
+		wide: []string{"LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES", "REORDERED",
 			"PEAK LOAD", "PACKETS", "HOPS", "PAUSES", "PAUSED", "VICTIMS"},
 	}
 	v := listView(r.Items, t, func(i *scenario.Result) (string, []any) {
@@ -203,14 +232,14 @@ func (r packetReport) view() view {
 			return fmt.Sprintf("%.1f %%", 100*x)
 		}
 		ms := func(x float64) string {
-			if len(i.Times) == 0 {
+			if x == 0 { // there is no such flow
 				return "-"
 			}
 			return fmt.Sprintf("%.3f ms", x)
 		}
 		return fmt.Sprintf("%s/%d", i.Scheme, i.Seed), []any{i.Scheme, i.Seed, i.Flows,
-			part(i.Goodput), part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms), ms(i.ShortMs),
-			ms(i.ShortP99Ms), ms(i.LongMs), i.Drops, i.Unfinished, i.Lost, i.Retransmissions,
+			i.Unfinished, part(i.Goodput), part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms),
+			ms(i.ShortMs), ms(i.ShortP99Ms), ms(i.LongMs), i.Drops, i.Lost, i.Retransmissions,
 			i.Timeouts, i.Reroutes, i.Reordered, fmt.Sprintf("%.1f %%", 100*i.PeakLoad), i.Packets,
 			i.Hops, i.Pauses, fmt.Sprintf("%.3f ms", i.PausedMs),
 			fmt.Sprintf("%s of %d flows", count(i.Victims), i.VictimFlows)}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,8 +27,8 @@ type packetFiles struct {
 }
 
 func (p packetFiles) write() error {
-	if err := os.MkdirAll(p.dir, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the results: %w", err)
+	if err := p.clear(); err != nil {
+		return err
 	}
 	if err := p.writeTables(); err != nil {
 		return err
@@ -40,6 +42,24 @@ func (p packetFiles) write() error {
 		}
 		if err := os.WriteFile(filepath.Join(p.dir, name), c.SVG(), 0o644); err != nil {
 			return fmt.Errorf("write a plot: %w", err)
+		}
+	}
+	return nil
+}
+
+// clear removes what earlier runs left in the folder: tables and plots that these runs do not have
+// would be taken for theirs.
+func (p packetFiles) clear() error {
+	names := []string{"times.svg", "sizes.svg", "goodput.svg", "links.svg"}
+	for _, table := range []string{"runs", "flows", "sizes", "links", "hosts"} {
+		for _, format := range tablefile.Formats() {
+			names = append(names, table+"."+format)
+		}
+	}
+	for _, name := range names {
+		err := os.Remove(filepath.Join(p.dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what was in the folder of the results: %w", err)
 		}
 	}
 	return nil

@@ -55,6 +55,17 @@ type packetFlow struct {
 	Reroutes        int               `parquet:"reroutes"`
 }
 
+// packetSize sums up the flows of a run by their size.
+type packetSize struct {
+	Scheme string  `parquet:"scheme"`
+	Seed   uint64  `parquet:"seed"`
+	Bytes  int64   `parquet:"bytes"` // at most; the bin before has a tenth
+	Flows  int     `parquet:"flows"`
+	MeanMs float64 `parquet:"mean_ms"`
+	P50Ms  float64 `parquet:"p50_ms"`
+	P99Ms  float64 `parquet:"p99_ms"`
+}
+
 // packetLink is what a direction of a link carried.
 type packetLink struct {
 	Scheme      string  `parquet:"scheme"`
@@ -75,7 +86,7 @@ type packetLink struct {
 type packetHost struct {
 	Scheme  string  `parquet:"scheme"`
 	Seed    uint64  `parquet:"seed"`
-	Host    int     `parquet:"host"`
+	Host    string  `parquet:"host"`
 	Goodput float64 `parquet:"goodput"`
 }
 
@@ -93,20 +104,25 @@ func packetRuns(items []*scenario.Result) []packetRun {
 	return rows
 }
 
-func (p packetFiles) flows() (rows []packetFlow, err error) {
-	n, err := p.scenario.Network(p.topology)
-	if err != nil {
-		return nil, err
-	}
-	name := func(host int) string { return p.topology.Node(topology.Node(n.Hosts[host])).Name }
+func (p packetFiles) flows(host func(int) string) (rows []packetFlow) {
 	for _, r := range p.items {
 		for _, f := range r.Ended {
 			rows = append(rows, packetFlow{r.Scheme, r.Seed, seconds(f.Flow.Start),
-				name(f.Flow.Src), name(f.Flow.Dst), f.Flow.Bytes, seconds(f.Finish),
+				host(f.Flow.Src), host(f.Flow.Dst), f.Flow.Bytes, seconds(f.Finish),
 				f.Retransmissions, f.Timeouts, f.Reroutes})
 		}
 	}
-	return rows, nil
+	return rows
+}
+
+func (p packetFiles) sizes() (rows []packetSize) {
+	for _, r := range p.items {
+		for _, b := range r.Sizes {
+			rows = append(rows, packetSize{r.Scheme, r.Seed, b.Bytes, b.Flows, b.MeanMs, b.P50Ms,
+				b.P99Ms})
+		}
+	}
+	return rows
 }
 
 func seconds(t simulator.Time) tablefile.Seconds {
@@ -126,10 +142,10 @@ func (p packetFiles) links() (rows []packetLink) {
 	return rows
 }
 
-func (p packetFiles) hosts() (rows []packetHost) {
+func (p packetFiles) hosts(host func(int) string) (rows []packetHost) {
 	for _, r := range p.items {
-		for host, part := range r.Goodputs {
-			rows = append(rows, packetHost{r.Scheme, r.Seed, host, part})
+		for number, part := range r.Goodputs {
+			rows = append(rows, packetHost{r.Scheme, r.Seed, host(number), part})
 		}
 	}
 	return rows
@@ -137,10 +153,15 @@ func (p packetFiles) hosts() (rows []packetHost) {
 
 // writeTables writes all tables that have rows.
 func (p packetFiles) writeTables() error {
-	flows, err := p.flows()
-	return errors.Join(err,
-		writeTable(p, "runs", packetRuns(p.items)), writeTable(p, "flows", flows),
-		writeTable(p, "links", p.links()), writeTable(p, "hosts", p.hosts()))
+	n, err := p.scenario.Network(p.topology)
+	if err != nil {
+		return err
+	}
+	host := func(number int) string { return p.topology.Node(topology.Node(n.Hosts[number])).Name }
+	return errors.Join(
+		writeTable(p, "runs", packetRuns(p.items)), writeTable(p, "flows", p.flows(host)),
+		writeTable(p, "sizes", p.sizes()), writeTable(p, "links", p.links()),
+		writeTable(p, "hosts", p.hosts(host)))
 }
 
 func writeTable[Row any](p packetFiles, name string, rows []Row) error {

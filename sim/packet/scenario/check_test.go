@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sextant/te/topology"
 )
 
 // Scenarios that cannot hold are refused before they run, by the key that is wrong: they would
@@ -194,5 +196,30 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s: %d hosts, %d links between switches; want %d and %d", c.topology,
 				len(n.Hosts), fabric, c.hosts, c.fabric)
 		}
+	}
+}
+
+// A host to which no link leads is refused: what was sent there seemed to arrive at its switch.
+func TestUnreached(t *testing.T) {
+	b := topology.NewBuilder("one way", 1000)
+	for _, name := range []string{"a", "b", "switch"} {
+		if _, err := b.AddNode(topology.NodeSpec{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ends := range [][2]topology.Node{{0, 2}, {1, 2}, {2, 1}} {
+		if _, err := b.AddEdge(topology.EdgeSpec{From: ends[0], To: ends[1], Weight: 1,
+			CapacityKbps: 1e6}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Parse([]byte("topology: {kind: file, file: x}\ntraffic: {pattern: permutation}\n"+
+		"duration: 1ms\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Network(b.Build()); err == nil ||
+		!strings.Contains(err.Error(), `leads to host "a"`) {
+		t.Errorf("%v", err)
 	}
 }

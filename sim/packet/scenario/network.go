@@ -33,7 +33,26 @@ func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
 	}
 	config.Rate = 1
 	config.Scale = func(e topology.Edge) float64 { return rates[e] }
-	return packet.NewNetwork(g, config)
+	n, err := packet.NewNetwork(g, config)
+	if err != nil {
+		return nil, err
+	}
+	return n, reached(g, n.Hosts)
+}
+
+// reached refuses hosts to which no link leads.
+func reached(g *topology.Graph, hosts []packet.Node) error {
+	reached := make([]bool, g.Nodes())
+	for e := range topology.Edge(g.Edges()) {
+		reached[g.To(e)] = true
+	}
+	for _, v := range hosts {
+		if !reached[v] {
+			return fmt.Errorf("no link of topology %s leads to host %q; state both directions of "+
+				"its link", g.Name(), g.Node(topology.Node(v)).Name)
+		}
+	}
+	return nil
 }
 
 // through are the nodes that paths.through names.

@@ -2,19 +2,22 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// SideBySide does so many jobs, some at a time. The first error ends all. After each, tell gets how
-// many are done; nil: nobody.
+// SideBySide does so many jobs, some at a time. The first error ends all, except that a part is not
+// computed now: the others are to be known, too. After each, tell gets how many are done; nil:
+// nobody.
 func SideBySide(ctx context.Context, atOnce, jobs int, do func(ctx context.Context, job int) error,
 	tell func(done int)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	var mutex sync.Mutex
 	done := 0
+	var other error
 	for job := range jobs {
 		group.Go(func() error {
 			if ctx.Err() != nil {
@@ -26,8 +29,14 @@ func SideBySide(ctx context.Context, atOnce, jobs int, do func(ctx context.Conte
 			if done++; tell != nil {
 				tell(done)
 			}
+			if errors.Is(err, errOther) {
+				other, err = err, nil
+			}
 			return err
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return other
 }

@@ -63,7 +63,11 @@ type Options struct {
 // as CSV and SVG. It returns the report's file. A run that fails or is interrupted leaves its
 // parts, from which the next one resumes.
 func Conduct(ctx context.Context, e Experiment, o Options) (report string, err error) {
-	r := newRecorder(e, o)
+	return newRecorder(e, o).conduct(ctx, e)
+}
+
+func (r *Recorder) conduct(ctx context.Context, e Experiment) (report string, err error) {
+	o := r.options
 	if o.Fresh {
 		if err := os.RemoveAll(r.parts); err != nil {
 			return "", fmt.Errorf("%s: start again: %w", e.Name, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +20,13 @@ type Job struct {
 	Quick      bool   `json:"quick,omitempty"`
 }
 
-// partsFolder is where the results of a folder of jobs are.
-const partsFolder = "parts"
+// partsOf is where the results of a folder of jobs are; quick ones are no results of others.
+func partsOf(folder string, quick bool) string {
+	if quick {
+		return filepath.Join(folder, "parts-quick")
+	}
+	return filepath.Join(folder, "parts")
+}
 
 // errOther ends what is not computed now.
 var errOther = errors.New("another part is asked for")
@@ -60,6 +66,11 @@ func parts(ctx context.Context, e Experiment, quick bool) ([]string, error) {
 		}
 		return nil, fmt.Errorf("%s: list the parts: %w", e.Name, err)
 	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(names)))
+	if len(distinct) < 2 || len(distinct) < len(names) {
+		return nil, fmt.Errorf("%s: its parts follow each other, or it is one; run it as a whole "+
+			"with sextant experiment run", e.Name)
+	}
 	return names, nil
 }
 
@@ -79,7 +90,7 @@ func ReadJob(file string) (Job, error) {
 // RunJob computes the part of a job, unless that is done, and leaves it beside the job's file.
 func RunJob(ctx context.Context, e Experiment, j Job, file string) error {
 	r := &Recorder{options: Options{Quick: j.Quick, Workers: 1},
-		parts: filepath.Join(filepath.Dir(file), partsFolder)}
+		parts: partsOf(filepath.Dir(file), j.Quick)}
 	computed := false
 	r.choose = func(name string) bool {
 		computed = computed || name == j.Part
@@ -102,25 +113,37 @@ func Merge(ctx context.Context, e Experiment, jobs string, o Options) (string, e
 	if err != nil {
 		return "", err
 	}
-	source := &Recorder{parts: filepath.Join(jobs, partsFolder)}
-	target := newRecorder(e, o)
+	source, target := &Recorder{parts: partsOf(jobs, o.Quick)}, newRecorder(e, o)
 	var missing []string
+	texts := map[string][]byte{}
 	for _, name := range names {
 		text, err := os.ReadFile(source.partFile(name))
 		if err != nil {
 			missing = append(missing, name)
-			continue
 		}
+		texts[name] = text
+	}
+	if len(missing) > 0 {
+		const shown = 5
+		hint := ""
+		if len(missing) == len(names) && !o.Quick {
+			hint = ", with --quick if the jobs were written so"
+		}
+		return "", fmt.Errorf("%d of %d jobs in %s are not done: %s; run them, and merge again%s",
+			len(missing), len(names), jobs,
+			strings.Join(missing[:min(len(missing), shown)], ", "), hint)
+	}
+	for name, text := range texts {
 		if err := writeFile(target.partFile(name), text); err != nil {
 			return "", err
 		}
 	}
-	if len(missing) > 0 {
-		const shown = 5
-		return "", fmt.Errorf("%d of %d jobs in %s are not done: %s; run them, and merge again",
-			len(missing), len(names), jobs,
-			strings.Join(missing[:min(len(missing), shown)], ", "))
+	target.options.Fresh = false
+	target.choose = func(name string) bool { _, known := texts[name]; return known }
+	report, err := target.conduct(ctx, e)
+	if errors.Is(err, errOther) {
+		return "", fmt.Errorf("%s has parts for which there is no job, since others decide them; "+
+			"run it as a whole with sextant experiment run", e.Name)
 	}
-	o.Fresh = false
-	return Conduct(ctx, e, o)
+	return report, err
 }

@@ -14,8 +14,9 @@ func (a *app) experimentJobs() *cobra.Command {
 		Use: "jobs NAME FOLDER", Short: "Write a file for each part of an experiment, for many " +
 			"machines",
 		Long: `Write a file for each part of an experiment into FOLDER. "sextant experiment job FILE"
-computes one, on any machine that has the folder; the outcome lies in FOLDER/parts. "sextant
-experiment merge" collects them.`,
+computes one, on any machine that has the folder; the outcome lies in FOLDER/parts (of --quick in
+FOLDER/parts-quick). "sextant experiment merge" collects them. Experiments whose parts follow each
+other have no jobs.`,
 		Example: `  sextant experiment jobs fabric-baselines sweep
   ls sweep/*.json | parallel sextant experiment job
   sextant experiment merge fabric-baselines sweep`,
@@ -43,7 +44,7 @@ func (a *app) experimentJob() *cobra.Command {
 	return &cobra.Command{
 		Use: "job FILE", Short: "Compute one part of an experiment",
 		Long: `Compute the part of an experiment that FILE names, and leave the outcome in the folder
-"parts" beside it. A part that is there is not computed again.`,
+"parts" beside it, or "parts-quick". A part that is there is not computed again.`,
 		Example:     `  sextant experiment job sweep/00000-symmetric-web-search-0.2-ecmp.json`,
 		Annotations: seeAlso("sextant experiment jobs", "sextant experiment merge"),
 		Args:        takes("FILE"),

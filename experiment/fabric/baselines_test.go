@@ -34,6 +34,16 @@ func TestReportOfBaselines(t *testing.T) {
 			"0.000 |", "![failed-web-search](failed-web-search.svg)")
 }
 
+// Each setting is a job of its own, for machines beside each other.
+func TestJobsOfBaselines(t *testing.T) {
+	w := sweepOf(true)
+	want := len(fabricKinds) * len(w.sizes) * len(w.loads) * len(baselineSchemes)
+	if n, err := experiment.WriteJobs(t.Context(), baselines, t.TempDir(),
+		true); err != nil || n != want {
+		t.Errorf("%d jobs, %v; want %d", n, err, want)
+	}
+}
+
 // Every fabric, distribution and scheme is a scenario that runs, and flows end; the schemes are all
 // that there are for such a fabric.
 func TestCellsOfBaselines(t *testing.T) {

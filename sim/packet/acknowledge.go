@@ -225,19 +225,18 @@ func (f *subflow) mark(from, to uint32) {
 // allows (RFC 6675, section 4, by order of transmission, so that the loss of a retransmission is
 // found as well, RFC 8985).
 func (s *Simulation) detectLoss(f *subflow) {
-	tolerated := s.tolerated(f)
-	s.loseOlder(f, func(order uint32) bool { return int32(f.newest-order) >= tolerated })
+	s.loseOlder(f, f.newest-uint32(s.tolerated(f)))
 }
 
-// loseOlder marks segments as lost whose last transmission is late, in their order up to the first
-// that is not.
-func (s *Simulation) loseOlder(f *subflow, late func(order uint32) bool) {
+// loseOlder marks segments as lost whose last transmission was none after a given one, in their
+// order up to the first that was.
+func (s *Simulation) loseOlder(f *subflow, last uint32) {
 	for ; f.scan != f.nxt; f.scan++ {
 		b := f.at(f.scan)
 		if b.state&(sacked|resent|lost) != 0 {
 			continue
 		}
-		if !late(b.order) {
+		if int32(b.order-last) > 0 {
 			break
 		}
 		f.lose(f.scan, b)
@@ -252,7 +251,7 @@ func (s *Simulation) loseOlder(f *subflow, late func(order uint32) bool) {
 		if b.state&(sacked|lost) != 0 || b.order != r.order {
 			continue
 		}
-		if !late(b.order) {
+		if int32(b.order-last) > 0 {
 			break
 		}
 		f.lose(r.seq, b)

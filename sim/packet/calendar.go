@@ -117,14 +117,24 @@ func (c *calendar) schedule(id int32, at Time) {
 	c.scheduleArrival(id, at)
 }
 
-// scheduleArrival plans an event whose time nobody asks for.
+// scheduleArrival plans an event whose time nobody asks for. That it has a lane is the rule, for
+// which it makes no call.
 func (c *calendar) scheduleArrival(id int32, at Time) {
 	c.serial++
 	d := due{at, c.serial, id}
 	ahead := at - c.now
 	for i := range c.lanes.ahead {
 		if c.lanes.ahead[i] == ahead {
-			c.lanes.add(i, d)
+			if c.lanes.heads[i].at == never {
+				c.lanes.heads[i] = d
+				return
+			}
+			b := &c.lanes.behind[i]
+			if int(b.count) == len(b.ring) {
+				b.grow()
+			}
+			b.ring[(b.head+b.count)&uint32(len(b.ring)-1)] = d
+			b.count++
 			return
 		}
 	}
@@ -176,14 +186,8 @@ func (c *calendar) remove(d due, lane int32) {
 	c.now = d.at
 }
 
-// first is the first event and its lane, none if it is of the current slot.
-func (c *calendar) first() (due, int32) {
-	d, lane := c.lanes.first()
-	if c.pos < len(c.ready) || c.bound <= d.at {
-		return c.wheels(d, lane)
-	}
-	return d, lane
-}
+// pending tells whether an event that has no lane may be before a time. Then wheels knows.
+func (c *calendar) pending(at Time) bool { return c.pos < len(c.ready) || c.bound <= at }
 
 // wheels is the first event, of which d is the first in a lane. Slots are gone to when no lane has
 // an event before them.

@@ -38,7 +38,7 @@ func TestCalendarOrder(t *testing.T) {
 				oracle = slices.Insert(oracle, at, planned{now + delay, id})
 				continue
 			}
-			first, lane := c.first()
+			first, lane := c.wheels(c.lanes.first())
 			c.remove(first, lane)
 			id := first.id
 			if id != oracle[0].id || first.at != oracle[0].at {
@@ -49,7 +49,7 @@ func TestCalendarOrder(t *testing.T) {
 			c.release(id)
 			oracle = oracle[1:]
 		}
-		if d, _ := c.first(); d.at != never || len(oracle) > 0 {
+		if d, _ := c.wheels(c.lanes.first()); d.at != never || len(oracle) > 0 {
 			t.Errorf("slot %d: %+v is left, want %d events", slot, d, len(oracle))
 		}
 	}
@@ -112,7 +112,7 @@ func BenchmarkCalendar(b *testing.B) {
 		c.schedule(c.take(), Time(r.Int64N(int64(heldTime))))
 	}
 	for b.Loop() {
-		first, lane := c.first()
+		first, lane := c.wheels(c.lanes.first())
 		c.remove(first, lane)
 		id := first.id
 		c.schedule(id, c.slab[id].at+Time(r.Int64N(int64(heldTime))))

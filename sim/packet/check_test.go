@@ -62,12 +62,13 @@ func countPackets(s *Simulation) (found Count) {
 		}
 	}
 	for i := range s.links {
-		s.chunks.each(s.links[i].queue, func(q queued) { found.add(s.packets.slab[q.id].size) })
+		s.packets.each(s.links[i].queue,
+			func(id int32, _ way) { found.add(s.packets.slab[id].size) })
 	}
 	if s.lossless != nil {
 		for i := range s.lossless.ports {
-			s.chunks.each(s.lossless.ports[i].waiting,
-				func(q queued) { found.add(s.packets.slab[q.id].size) })
+			s.packets.each(s.lossless.ports[i].waiting,
+				func(id int32, _ way) { found.add(s.packets.slab[id].size) })
 		}
 	}
 	for i := range s.paths.weaves { // held back by ConWeave
@@ -91,13 +92,13 @@ func checkBuffers(t *testing.T, s *Simulation) {
 		if ports[i].from != none {
 			held[ports[i].from] += int64(ports[i].size)
 		}
-		s.chunks.each(ports[i].waiting, func(q queued) {
-			e := &s.packets.slab[q.id]
+		s.packets.each(ports[i].waiting, func(id int32, w way) {
+			e := &s.packets.slab[id]
 			backlog[i] += int64(e.size)
 			if e.flags&hopped == 0 {
 				return
 			}
-			from := s.lossless.came[q.id]
+			from := s.lossless.came[id]
 			if s.links[from].to != Node(s.network.Graph.From(edgeOf(int32(i)))) {
 				t.Fatalf("a packet that came by link %d waits for link %d", from, i)
 			}

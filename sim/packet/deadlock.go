@@ -40,9 +40,9 @@ func (s *Simulation) waitingFor(set []bool) []int64 {
 		if !set[i] {
 			continue
 		}
-		s.chunks.each(k.ports[i].waiting, func(q queued) {
-			e := &s.packets.slab[q.id]
-			if from := k.cameBy(q.id, e); from != none {
+		s.packets.each(k.ports[i].waiting, func(id int32, w way) {
+			e := &s.packets.slab[id]
+			if from := k.cameBy(id, e); from != none {
 				bytes[from] += int64(e.size)
 			}
 		})

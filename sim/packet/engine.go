@@ -71,7 +71,10 @@ func (c *Count) add(size int32) {
 // run plays all events before a time.
 func (s *Simulation) run(until Time) {
 	for !s.stopped {
-		d, lane := s.calendar.first()
+		d, lane := s.calendar.lanes.first()
+		if s.calendar.pending(d.at) {
+			d, lane = s.calendar.wheels(d, lane)
+		}
 		if d.at >= until {
 			break
 		}
@@ -113,17 +116,12 @@ func (s *Simulation) expect(lane int32) {
 	}
 	if id := b.ring[(b.head+near)&mask].id; uint32(id) < uint32(len(s.links)) {
 		if n := &s.links[id]; n.arrival == id {
-			place = unsafe.Pointer(s.chunks.first(&n.queue))
+			place = unsafe.Pointer(&s.packets.queued[n.queue.head])
 		}
 	}
 	if id := b.ring[(b.head+next)&mask].id; uint32(id) < uint32(len(s.links)) {
 		if n := &s.links[id]; n.arrival == id {
-			q := s.chunks.first(&n.queue)
-			if q.way.place() != chosen {
-				if following := s.routes[q.way.place()+1]; following != none {
-					onward = &s.links[following]
-				}
-			}
+			onward = &s.links[max(s.packets.queued[n.queue.head].following, 0)]
 		}
 	}
 	prefetchLines(unsafe.Pointer(l), unsafe.Pointer(&l.stats), place,
@@ -134,23 +132,22 @@ func (s *Simulation) expect(lane int32) {
 // goes on without a look at the packet itself.
 func (s *Simulation) arrive(number int32) {
 	l := &s.links[number]
-	q := s.chunks.pop(&l.queue)
-	if l.queue.count > 0 {
-		n := s.chunks.first(&l.queue)
-		s.calendar.scheduleArrival(l.arrival, n.at)
+	id, q := s.packets.pop(&l.queue)
+	if q.next != none {
+		s.calendar.scheduleArrival(l.arrival, q.nextAt)
 		if !l.relay {
-			prefetch(unsafe.Pointer(&s.packets.slab[n.id]))
+			prefetch(unsafe.Pointer(&s.packets.slab[q.next]))
 		}
 	}
+	if q.following != none {
+		s.transmit(id, q.way.next(), q.following)
+		return
+	}
 	if q.way.place() == chosen {
-		s.forward(q.id, &s.packets.slab[q.id], l.to)
+		s.forward(id, &s.packets.slab[id], l.to)
 		return
 	}
-	if following := s.routes[q.way.place()+1]; following != none {
-		s.transmit(q.id, q.way.next(), following)
-		return
-	}
-	s.deliver(q.id, &s.packets.slab[q.id])
+	s.deliver(id, &s.packets.slab[id])
 }
 
 // relay puts a packet into the queue of a link that a switch chose.
@@ -187,10 +184,19 @@ func (s *Simulation) transmit(id int32, w way, number int32) {
 	l.stats.Packets++
 	l.stats.Bytes += uint64(size)
 	at := l.free + l.delay
-	if l.queue.count == 0 {
+	if l.queue.empty() {
 		s.calendar.scheduleArrival(l.arrival, at)
 	}
-	s.chunks.push(&l.queue, queued{at: at, id: id, way: w})
+	s.packets.push(&l.queue, id, w, s.following(w), at)
+}
+
+// carry puts a packet behind the others of a link, at whose end it arrives at a time, as transmit
+// does without a call.
+func (s *Simulation) carry(l *link, id int32, w way, at Time) {
+	if l.queue.empty() {
+		s.calendar.scheduleArrival(l.arrival, at)
+	}
+	s.packets.push(&l.queue, id, w, s.following(w), at)
 }
 
 // mark notes congestion in a packet, if its transport takes such notes.

@@ -27,15 +27,6 @@ func newLanes() (l lanes) {
 	return l
 }
 
-// add puts an event into a lane.
-func (l *lanes) add(i int, d due) {
-	if l.heads[i].at == never {
-		l.heads[i] = d
-	} else {
-		l.behind[i].push(d)
-	}
-}
-
 // begin puts an event that has no lane into an empty one if its time ahead is used twice in a row,
 // and reports whether it did.
 func (l *lanes) begin(d due, ahead Time) bool {
@@ -73,15 +64,7 @@ func (l *lanes) drop(i int32) {
 	}
 }
 
-// push adds an event behind the others.
-func (b *lane) push(d due) {
-	if int(b.count) == len(b.ring) {
-		b.grow()
-	}
-	b.ring[(b.head+b.count)&uint32(len(b.ring)-1)] = d
-	b.count++
-}
-
+// grow doubles a ring that is full.
 func (b *lane) grow() {
 	ring := make([]due, 2*len(b.ring))
 	for i := range b.count {

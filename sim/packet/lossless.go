@@ -37,6 +37,7 @@ type lossless struct {
 type port struct {
 	// The sender.
 	waiting fifo  // with the times since when
+	first   Time  // since when the first of them waits
 	backlog int64 // bytes that wait
 	busy    Time  // until when a packet or pause frames take the link
 	event   int32 // that ends it
@@ -116,7 +117,7 @@ func (s *Simulation) prepareLossless() {
 		p := &k.ports[i]
 		p.event = s.calendar.take()
 		s.calendar.slab[p.event] = event{kind: sent, link: int32(i)}
-		p.from = none
+		p.from, p.waiting = none, empty()
 		s.links[i].limit, s.links[i].least = -1, -1
 		if p.room = int64(c.XOFF + c.Headroom); c.Headroom < 0 {
 			p.room = int64(c.XOFF) + s.network.headroom(int32(i), c.Frame)
@@ -188,7 +189,10 @@ func (s *Simulation) admit(id int32, w way, number int32) {
 	l.stats.Packets++
 	l.stats.Bytes += uint64(size)
 	p := &k.ports[number]
-	s.chunks.push(&p.waiting, queued{at: s.now, id: id, way: w})
+	if p.waiting.empty() {
+		p.first = s.now
+	}
+	s.packets.push(&p.waiting, id, w, none, s.now)
 	p.backlog += int64(size)
 	if from != none {
 		in := &k.ports[from]
@@ -210,29 +214,26 @@ func (s *Simulation) serve(number int32) {
 		p.sending = true
 		s.calendar.schedule(p.event, p.busy)
 		return
-	case p.paused || p.waiting.count == 0:
+	case p.paused || p.waiting.empty():
 		return
 	}
-	q := s.chunks.pop(&p.waiting)
-	e := &s.packets.slab[q.id]
-	if q.at < p.ended && s.idleAfter(q.way, e, l.to) {
+	id, q := s.packets.pop(&p.waiting)
+	e, since := &s.packets.slab[id], p.first
+	p.first = q.nextAt
+	if since < p.ended && s.idleAfter(q.way, e, l.to) {
 		p.stats.Victims++
 		k.victims[s.flowOf(e)] = struct{}{}
 	}
-	p.from, p.size = k.cameBy(q.id, e), e.size
+	p.from, p.size = k.cameBy(id, e), e.size
 	p.backlog -= int64(e.size)
 	p.busy, p.sending = s.now+Time(int64(e.size)*l.perByte>>fraction), true
 	s.calendar.schedule(p.event, p.busy)
 	e.flags |= hopped
-	for int(q.id) >= len(k.came) {
+	for int(id) >= len(k.came) {
 		k.came = append(k.came, none)
 	}
-	k.came[q.id] = number
-	q.at = p.busy + l.delay
-	if l.queue.count == 0 {
-		s.calendar.scheduleArrival(l.arrival, q.at)
-	}
-	s.chunks.push(&l.queue, q)
+	k.came[id] = number
+	s.carry(l, id, q.way, p.busy+l.delay)
 }
 
 // served ends the sending of a packet or of pause frames.
@@ -326,8 +327,8 @@ func (s *Simulation) altered(number int32) {
 		s.unpause(other)
 	}
 	w := &k.ports[number]
-	for w.waiting.count > 0 {
-		id := s.chunks.pop(&w.waiting).id
+	for !w.waiting.empty() {
+		id, _ := s.packets.pop(&w.waiting)
 		e := &s.packets.slab[id]
 		from, size := k.cameBy(id, e), e.size
 		w.backlog -= int64(size)

@@ -158,8 +158,8 @@ func (n *Network) linkOf(e topology.Edge, c NetworkConfig) (link, error) {
 		delay = Time(spec.Delay) * Time(n.Graph.DelayUnit().Nanoseconds()) * Nanosecond
 	}
 	perByte := 8 * float64(Second) * (1 << fraction) / rate
-	l := link{perByte: int64(math.Round(perByte)), delay: delay, to: Node(spec.To), mark: never,
-		random: never, relay: n.relay[spec.To]}
+	l := link{perByte: int64(math.Round(perByte)), delay: delay, to: Node(spec.To),
+		queue: empty(), mark: never, random: never, relay: n.relay[spec.To]}
 	work := func(bytes int) Time { return Time(float64(bytes) * perByte / (1 << fraction)) }
 	queue := c.Queue
 	if c.HostQueue != nil && n.host[spec.From] != none {

@@ -36,8 +36,10 @@ const mostSacks = 3
 // packets are all packets under way, and those that can be used again.
 type packets struct {
 	slab []packet
-	sack [][mostSacks]sackRange // of the packet with the same number
-	free int32
+	// of the packet with the same number
+	queued []queued
+	sack   [][mostSacks]sackRange
+	free   int32
 }
 
 // take returns a packet that is not in use. Its fields are what its last user left.
@@ -47,6 +49,7 @@ func (p *packets) take() int32 {
 		return id
 	}
 	p.slab = append(p.slab, packet{})
+	p.queued = append(p.queued, queued{})
 	p.sack = append(p.sack, [mostSacks]sackRange{})
 	return int32(len(p.slab) - 1)
 }
@@ -79,6 +82,21 @@ func (s *Simulation) newPacket(k kind, flow, size int32) (int32, *packet) {
 	s.totals.Sent.add(size)
 	s.inFlight.add(size)
 	return id, e
+}
+
+// answer makes a packet without data that the receiver of a subflow sends. One that takes no link
+// is gone as soon as it is sent, and the next one can use it again.
+func (s *Simulation) answer(k kind, number int32, f *subflow) (int32, *packet) {
+	if !s.transport.FreeAcks {
+		f.packets++
+		return s.newPacket(k, number, s.transport.AckSize)
+	}
+	s.totals.Sent.add(s.transport.AckSize)
+	s.totals.Delivered.add(s.transport.AckSize)
+	e := &s.packets.slab[s.freeAck]
+	e.kind, e.flags, e.hop, e.sacks, e.flow, e.sent = k, 0, 0, 0, number, s.now
+	e.size, e.via = s.transport.AckSize, none
+	return s.freeAck, e
 }
 
 // launch puts a packet onto its route.

@@ -417,7 +417,11 @@ func (s *Simulation) sendForward(id int32, e *packet, f *subflow) {
 // sendBackward sends a packet from the destination of a subflow.
 func (s *Simulation) sendBackward(id int32, e *packet, f *subflow) {
 	if s.transport.FreeAcks {
-		s.deliver(id, e)
+		if e.kind == acknowledgement {
+			s.acknowledged(id, e)
+		} else {
+			s.established(e.flow, s.now-e.sent)
+		}
 		return
 	}
 	if s.paths.Scheme.switched() {

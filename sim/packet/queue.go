@@ -1,13 +1,12 @@
 package packet
 
-import "unsafe"
-
-// queued is a packet that waits before a link, or is on it: what the next hops need to know of it.
-// It lies in the queue itself, so that packets that pass many hops are not looked at.
+// queued is what a queue knows of a packet that waits before a link, or is on it. Packets that pass
+// many hops are not looked at themselves.
 type queued struct {
-	at  Time  // when it arrives at the other end
-	id  int32 // of packets
-	way way
+	way       way
+	following int32 // the link that comes next on its way; none: a host, or chosen by a switch
+	next      int32 // the packet behind; none
+	nextAt    Time  // when that one arrives at the other end
 }
 
 // way is where in routes a packet's link lies, or chosen if a switch chose it, and in the lowest
@@ -33,6 +32,14 @@ func (w way) place() way { return w >> classBits }
 // next is the way over the following link of the route.
 func (w way) next() way { return w + 1<<classBits }
 
+// following is the link that comes next on a way; none behind the last one, and if switches choose.
+func (s *Simulation) following(w way) int32 {
+	if w.place() == chosen {
+		return none
+	}
+	return s.routes[w.place()+1]
+}
+
 // wayOf is the way of a packet of a size whose link has a place in routes.
 func (s *Simulation) wayOf(place way, size int32) way {
 	class := anySize
@@ -45,96 +52,38 @@ func (s *Simulation) wayOf(place way, size int32) way {
 	return place<<classBits | class
 }
 
-// fifo is the packets before and on a link, in the order in which they arrive. They lie in chunks
-// that all queues share; a chunk that was emptied last is used first, so that as much memory is in
-// use as there are packets.
-type fifo struct {
-	head, tail  int32 // chunks
-	first, last uint8 // of the first packet in head, and behind the last in tail
-	count       int32
-}
+// fifo is the packets before and on a link, in the order in which they arrive: a list of them.
+type fifo struct{ head, tail int32 }
 
-// chunkSize is such that a chunk fills a cache line.
-const chunkSize = 4
+// empty is a queue without packets.
+func empty() fifo { return fifo{none, none} }
 
-// chunks are the memory of all queues.
-type chunks struct {
-	slab [][chunkSize]queued
-	next []int32 // the chunk that follows in a queue, or in the list of free ones
-	free int32
-}
+func (q *fifo) empty() bool { return q.head == none }
 
-func (k *chunks) take() int32 {
-	if c := k.free; c != none {
-		k.free = k.next[c]
-		return c
+// push puts a packet that arrives at a time behind the others of a queue.
+func (p *packets) push(q *fifo, id int32, w way, following int32, at Time) {
+	if q.empty() {
+		q.head = id
+	} else {
+		last := &p.queued[q.tail]
+		last.next, last.nextAt = id, at
 	}
-	k.slab = append(k.slab, [chunkSize]queued{})
-	k.next = append(k.next, none)
-	return int32(len(k.slab) - 1)
+	q.tail = id
+	x := &p.queued[id]
+	x.way, x.following, x.next = w, following, none
 }
-
-func (k *chunks) release(c int32) {
-	k.next[c] = k.free
-	k.free = c
-}
-
-// first is the packet of a queue that arrives next.
-func (k *chunks) first(q *fifo) *queued { return &k.slab[q.head][q.first%chunkSize] }
 
 // pop removes the first packet of a queue.
-func (k *chunks) pop(q *fifo) queued {
-	x := k.slab[q.head][q.first%chunkSize]
-	q.first++
-	if q.count--; q.count == 0 || q.first >= chunkSize-1 {
-		k.popped(q)
-	}
-	return x
-}
-
-// popped gives the first chunk of a queue back if it is empty.
-func (k *chunks) popped(q *fifo) {
-	switch {
-	case q.count == 0:
-		k.release(q.head)
-	case q.first == chunkSize:
-		emptied := q.head
-		q.head, q.first = k.next[emptied], 0
-		k.release(emptied)
-	case q.head != q.tail:
-		// The caller looks at the last packet of this chunk next, and soon at the next chunk.
-		prefetch(unsafe.Pointer(&k.slab[k.next[q.head]]))
-	}
-}
-
-// push adds a packet to a queue.
-func (k *chunks) push(q *fifo, x queued) {
-	if q.count == 0 || q.last == chunkSize {
-		k.extend(q)
-	}
-	k.slab[q.tail][q.last%chunkSize] = x
-	q.last++
-	q.count++
+func (p *packets) pop(q *fifo) (id int32, x queued) {
+	id = q.head
+	x = p.queued[id]
+	q.head = x.next
+	return id, x
 }
 
 // each calls a function for all packets of a queue, in their order.
-func (k *chunks) each(q fifo, do func(queued)) {
-	for at, c := q.first, q.head; q.count > 0; q.count-- {
-		if at == chunkSize {
-			at, c = 0, k.next[c]
-		}
-		do(k.slab[c][at])
-		at++
+func (p *packets) each(q fifo, do func(id int32, w way)) {
+	for id := q.head; id != none; id = p.queued[id].next {
+		do(id, p.queued[id].way)
 	}
-}
-
-// extend gives a queue that is empty, or whose last chunk is full, another one.
-func (k *chunks) extend(q *fifo) {
-	c := k.take()
-	if q.count == 0 {
-		q.head, q.first = c, 0
-	} else {
-		k.next[q.tail] = c
-	}
-	q.tail, q.last = c, 0
 }

@@ -50,8 +50,7 @@ func (s *Simulation) rackTimer(id int32) {
 	if f.state != open {
 		return
 	}
-	before := f.rack.before
-	s.loseOlder(f, func(order uint32) bool { return int32(before-order) > 0 })
+	s.loseOlder(f, f.rack.before-1)
 	switch {
 	case f.lostCount > 0 && !f.recovery:
 		s.recover(number, f, 0)

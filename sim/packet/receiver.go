@@ -136,8 +136,7 @@ func (s *Simulation) delay(number int32, r *receiver, by Time) {
 // acknowledge sends an acknowledgement.
 func (s *Simulation) acknowledge(number int32, f *subflow) {
 	r := &f.receiver
-	id, e := s.newPacket(acknowledgement, number, s.transport.AckSize)
-	f.packets++
+	id, e := s.answer(acknowledgement, number, f)
 	e.seq, e.sent = r.next, r.echo
 	e.via = r.path
 	if r.ce {

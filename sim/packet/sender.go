@@ -133,9 +133,8 @@ func (s *Simulation) accept(e *packet) {
 	if f.state == closed {
 		return
 	}
-	id, answer := s.newPacket(synAck, number, s.transport.AckSize)
+	id, answer := s.answer(synAck, number, f)
 	answer.sent = sent
-	f.packets++
 	s.sendBackward(id, answer, f)
 }
 

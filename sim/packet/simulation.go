@@ -94,7 +94,7 @@ type connection struct {
 type Simulation struct {
 	calendar    calendar
 	packets     packets
-	chunks      chunks
+	freeAck     int32          // the packet that acknowledges at once, with FreeAcks
 	sizeOf      [classes]int32 // of packets of a class
 	now         Time
 	links       []link
@@ -142,10 +142,10 @@ func New(c Config) (*Simulation, error) {
 	s := &Simulation{
 		calendar: newCalendar(n.slot()), links: append([]link(nil), n.links...), network: n,
 		routing: newRouting(n), packets: packets{free: none},
-		chunks:    chunks{free: none},
 		transport: t, random: rand.New(rand.NewPCG(c.Seed, 1)),
 		sizes: rand.New(rand.NewPCG(c.Seed, 2)), done: c.Done, unsent: map[int32]float64{},
 	}
+	s.freeAck = s.packets.take()
 	s.sizeOf[fullSize], s.sizeOf[emptySize] = t.Payload+t.Header, t.AckSize
 	for i := range s.links {
 		s.links[i].arrival = s.arrivals(int32(i))
@@ -367,14 +367,16 @@ func (s *Simulation) apply(c Change) {
 // it would have arrived.
 func (s *Simulation) empty(number int32) {
 	l := &s.links[number]
-	if l.queue.count == 0 {
+	if l.queue.empty() {
 		return
 	}
 	e := &s.calendar.slab[l.arrival]
-	e.kind, e.flow = vanish, s.chunks.pop(&l.queue).id
+	e.kind = vanish
+	e.flow, _ = s.packets.pop(&l.queue)
 	l.arrival = s.arrivals(number)
-	for l.queue.count > 0 {
-		s.lose(s.chunks.pop(&l.queue).id, number)
+	for !l.queue.empty() {
+		id, _ := s.packets.pop(&l.queue)
+		s.lose(id, number)
 	}
 }
 

@@ -1,6 +1,9 @@
 package consistenthash
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // rankingDepth is how many members of each slot's order a Ranking holds ready; rankingKeep is how
 // many are enough before it looks at all members again, so that a member that leaves costs
@@ -22,14 +25,15 @@ type Ranking struct {
 	members []Member     // of positive weight, by ascending id
 	scorer  *scorer      // of the members
 	pages   []*orderPage // shared with the ranking before, where nothing differs
-	reach   float64      // no slot's bound has a higher score
+	reach   []uint16     // by slot: what its bound's score is at most, see reachOf
+	lent    bool         // reach is the ranking's before, too
 	index   *slotIndex
 }
 
 // orderPage holds the orders of neighbouring slots.
 type orderPage [pageSlots]order
 
-const pageSlots = 16
+const pageSlots = 8
 
 // order is what is known of a slot.
 type order struct {
@@ -54,6 +58,7 @@ func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
 	for i := range all {
 		r.pages = append(r.pages, &all[i])
 	}
+	r.reach = make([]uint16, len(all)*pageSlots)
 	for slot := range slots {
 		r.fill(slot, r.at(slot))
 	}
@@ -94,7 +99,7 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 	}
 	next = &Ranking{
 		seed: r.seed, slots: r.slots, members: sorted, scorer: newScorer(r.seed, sorted),
-		pages: slices.Clone(r.pages), reach: r.reach,
+		pages: slices.Clone(r.pages), reach: r.reach, lent: true,
 		index: r.index.following(joined),
 	}
 	defer func() { next.index.renew(next) }()
@@ -105,7 +110,7 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 		next.removeAll(left, r)
 	case len(left) == 1 && len(joined) == 1 && left[0].ID == joined[0].ID &&
 		left[0].key() == joined[0].key():
-		return next, next.reweigh(left[0].ID, r), nil
+		return next, next.reweigh(joined[0], left[0].Weight, r), nil
 	default:
 		for _, m := range left {
 			changed = next.remove(m.ID, r, changed)
@@ -165,14 +170,7 @@ func (r *Ranking) Holding(id uint16) (slots []int32) {
 		}
 		return slots
 	}
-	seed, key, least := r.scorer.seed, r.scorer.known[id].key, r.scorer.least(id, r.reach)
-	for slot := range r.slots {
-		if u := drawOf(seed, slot, key); u >= least && r.scorer.standingOf(u,
-			id).before(r.at(slot).bound) {
-			slots = append(slots, int32(slot))
-		}
-	}
-	return slots
+	return r.within(id)
 }
 
 // All returns all members in the slot's order. It looks at each of them: First is for every day.
@@ -209,7 +207,7 @@ func (r *Ranking) fill(slot int, o *order) {
 		best[i], o.ids[i] = here, m.ID
 	}
 	o.known, o.bound = uint8(known), bound
-	r.reach = max(r.reach, bound.score)
+	r.widen(slot, bound.score)
 }
 
 // remove takes a member of the ranking before out of all slots. Slots of which too little is known
@@ -236,26 +234,23 @@ func (r *Ranking) removeFrom(slot int, id uint16, before *Ranking) {
 	}
 }
 
-// reweigh gives the only member whose weight differs its new places, in one pass.
-func (r *Ranking) reweigh(id uint16, before *Ranking) (changed []int32) {
-	seed, key := r.scorer.seed, r.scorer.known[id].key
-	least := min(r.scorer.least(id, r.reach), before.scorer.least(id, before.reach))
-	for slot := range r.slots {
-		u := drawOf(seed, slot, key)
-		if u < least {
-			continue
+// reweigh gives the only member whose weight differs its new places. One that weighs less comes in
+// nowhere, so the slots in which it was known are enough.
+func (r *Ranking) reweigh(m Member, was uint32, before *Ranking) (changed []int32) {
+	lighter := m.Weight < was
+	if lighter {
+		changed = before.Holding(m.ID)
+	} else {
+		changed = r.within(m.ID)
+	}
+	for _, s := range changed {
+		slot := int(s)
+		bound, here := r.at(slot).bound, r.scorer.standing(slot, m.ID)
+		if lighter || before.scorer.standing(slot, m.ID).before(bound) {
+			r.removeFrom(slot, m.ID, before)
 		}
-		bound := r.at(slot).bound
-		was, is := before.scorer.standingOf(u, id).before(bound),
-			r.scorer.standingOf(u, id).before(bound)
-		if was {
-			r.removeFrom(slot, id, before)
-		}
-		if is {
-			r.insertInto(slot, r.scorer.standingOf(u, id), before)
-		}
-		if was || is {
-			changed = append(changed, int32(slot))
+		if here.before(bound) {
+			r.insertInto(slot, here, before)
 		}
 	}
 	return changed
@@ -282,20 +277,11 @@ func (r *Ranking) removeAll(left []Member, before *Ranking) {
 
 // insert puts a member into all slots.
 func (r *Ranking) insert(id uint16, before *Ranking, changed []int32) []int32 {
-	seed, key, least := r.scorer.seed, r.scorer.known[id].key, r.scorer.least(id, r.reach)
-	for slot := range r.slots {
-		u := drawOf(seed, slot, key)
-		if u < least {
-			continue
-		}
-		here := r.scorer.standingOf(u, id)
-		if !here.before(r.at(slot).bound) {
-			continue // behind those that are known
-		}
-		changed = append(changed, int32(slot))
-		r.insertInto(slot, here, before)
+	slots := r.within(id)
+	for _, slot := range slots {
+		r.insertInto(int(slot), r.scorer.standing(int(slot), id), before)
 	}
-	return changed
+	return append(changed, slots...)
 }
 
 func (r *Ranking) insertInto(slot int, here standing, before *Ranking) {
@@ -303,10 +289,9 @@ func (r *Ranking) insertInto(slot int, here standing, before *Ranking) {
 	if slices.Contains(o.first(), here.id) {
 		return // filled anew
 	}
-	place := int(o.known)
-	for place > 0 && here.before(r.scorer.standing(slot, o.ids[place-1])) {
-		place--
-	}
+	place := sort.Search(int(o.known), func(i int) bool {
+		return here.before(r.scorer.standing(slot, o.ids[i]))
+	})
 	r.insertAt(slot, o, place, here)
 }
 

@@ -70,24 +70,6 @@ func (m scored) standing(draw uint64, logs *[1<<logBits + 1]uint32, id uint16) s
 	return standing{float64(negativeLog2(draw, logs)) * m.inverse, uint32(m.key), id}
 }
 
-// least is the lowest number with which a member's score is at most reach. Few members are good
-// enough for a place among the best of a slot, and their numbers tell without a logarithm.
-func (s *scorer) least(id uint16, reach float64) uint64 {
-	if math.IsInf(reach, 1) {
-		return 0
-	}
-	low, high := uint64(0), uint64(math.MaxUint64) // of the highest number the score is 0
-	for low < high {
-		middle := low + (high-low)/2
-		if s.standingOf(middle, id).score <= reach {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
-}
-
 // logBits is the precision of the logarithm's table: 2^12 steps, read with linear interpolation;
 // logScale that of the result.
 const (

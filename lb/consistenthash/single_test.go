@@ -24,8 +24,10 @@ func TestRankingOfManyFollowsOne(t *testing.T) {
 		case 3:
 			members[i].Weight = 1 - min(members[i].Weight, 1)
 		}
+		before := r
+		var changed []int32
 		var err error
-		if r, _, err = r.Update(members); err != nil {
+		if r, changed, err = before.Update(members); err != nil {
 			t.Fatal(err)
 		}
 		fresh := rank(t, slots, 9, members)
@@ -34,6 +36,11 @@ func TestRankingOfManyFollowsOne(t *testing.T) {
 			if !slices.Equal(known, fresh.All(slot)[:len(known)]) || len(known) < 8 {
 				t.Fatalf("step %d, slot %d: %v, ranked anew %v", step, slot, known,
 					fresh.First(slot))
+			}
+			if changed != nil && !slices.Contains(changed, int32(slot)) &&
+				!slices.Equal(known, before.First(slot)) {
+				t.Fatalf("step %d, slot %d: %v was %v, untold", step, slot, known,
+					before.First(slot))
 			}
 		}
 	}

@@ -1,0 +1,19 @@
+package consistenthash
+
+import "golang.org/x/sys/cpu"
+
+// vector says that the processor multiplies eight numbers of 64 bits at once.
+var vector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
+
+// scan is scanPlain, eight slots at a time where the processor can.
+func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
+	if !vector {
+		return w.scanPlain(first, reach, hits)
+	}
+	return scanVector(&w, first, reach, hits)
+}
+
+// scanVector looks at a multiple of eight slots.
+//
+//go:noescape
+func scanVector(w *sought, first int, reach []uint16, hits *[scanSlots]int32) int

@@ -1,0 +1,82 @@
+#include "go_asm.h"
+#include "textflag.h"
+
+DATA lanes<>+0(SB)/8, $0
+DATA lanes<>+8(SB)/8, $1
+DATA lanes<>+16(SB)/8, $2
+DATA lanes<>+24(SB)/8, $3
+DATA lanes<>+32(SB)/8, $4
+DATA lanes<>+40(SB)/8, $5
+DATA lanes<>+48(SB)/8, $6
+DATA lanes<>+56(SB)/8, $7
+GLOBL lanes<>(SB), RODATA|NOPTR, $64
+
+// mix of draw.go: Z4 is golden, Z5 and Z6 the factors.
+#define MIX(x, t) \
+	VPADDQ  Z4, x, x; \
+	VPSRLQ  $30, x, t; \
+	VPXORQ  t, x, x; \
+	VPMULLQ Z5, x, x; \
+	VPSRLQ  $27, x, t; \
+	VPXORQ  t, x, x; \
+	VPMULLQ Z6, x, x; \
+	VPSRLQ  $31, x, t; \
+	VPXORQ  t, x, x
+
+// func scanVector(w *sought, first int, reach []uint16, hits *[scanSlots]int32) int
+TEXT ·scanVector(SB), NOSPLIT, $0-56
+	MOVQ         w+0(FP), AX
+	VPBROADCASTQ sought_seed(AX), Z0
+	VPBROADCASTQ sought_key(AX), Z1
+	VBROADCASTSS sought_scale(AX), Y2
+	VBROADCASTSS sought_slack(AX), Y3
+	MOVQ         $0x9e3779b97f4a7c15, R8
+	VPBROADCASTQ R8, Z4
+	MOVQ         $0xbf58476d1ce4e5b9, R8
+	VPBROADCASTQ R8, Z5
+	MOVQ         $0x94d049bb133111eb, R8
+	VPBROADCASTQ R8, Z6
+	MOVQ         first+8(FP), R8
+	VPBROADCASTQ R8, Z7
+	VPADDQ       lanes<>(SB), Z7, Z7
+	VPMOVQD      Z7, Y10                  // slots
+	VPSLLQ       $16, Z7, Z8              // slots, as drawOf has them
+	MOVQ         $(8<<16), R8
+	VPBROADCASTQ R8, Z9
+	MOVL         $8, R8
+	VPBROADCASTD R8, Y11
+	VPTERNLOGQ   $0xff, Z14, Z14, Z14     // all ones
+	MOVQ         reach_base+16(FP), SI
+	MOVQ         reach_len+24(FP), CX
+	MOVQ         hits+40(FP), DI
+	XORQ         DX, DX                   // hits so far
+	SHRQ         $3, CX
+	JZ           done
+
+loop:
+	VPXORQ      Z8, Z1, Z12
+	MIX(Z12, Z13)
+	VPXORQ      Z0, Z12, Z12
+	MIX(Z12, Z13)
+	VPXORQ      Z14, Z12, Z12
+	VCVTUQQ2PS  Z12, Y12                  // complements of the draws
+	VPMOVZXWD   (SI), Y13
+	VPSLLD      $16, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VADDPS      Y3, Y13, Y13
+	VCMPPS      $2, Y13, Y12, K1          // less or equal
+	VPCOMPRESSD Y10, K1, Y15
+	VMOVDQU     Y15, (DI)(DX*4)
+	KMOVB       K1, BX
+	POPCNTL     BX, BX
+	ADDQ        BX, DX
+	VPADDQ      Z9, Z8, Z8
+	VPADDD      Y11, Y10, Y10
+	ADDQ        $16, SI
+	DECQ        CX
+	JNZ         loop
+
+done:
+	VZEROUPPER
+	MOVQ DX, ret+48(FP)
+	RET

@@ -303,7 +303,9 @@ func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past
 		chain, past := succeed(c, p, candidates, is.alive, g.spec.Depth, is.now, is.oldest)
 		g.selection.reserve(bucket, &chain, is)
 		past.full = waits
-		g.buckets.set(bucket, chain, past)
+		if chain != *c || past != *p { // else the page stays common to both generations
+			g.buckets.set(bucket, chain, past)
+		}
 	} else if p.full != waits {
 		past := *p
 		past.full = waits
@@ -390,6 +392,10 @@ func (g *Generation) Buckets() int { return g.spec.Buckets }
 func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
 		moved := reordered(differing(g.suspects, other.suspects), g.order, other.order)
+		if moved == nil {
+			g.buckets.differing(&other.buckets, yield)
+			return
+		}
 		for i := range g.buckets.pages() {
 			page := g.buckets.page(i)
 			same := page == other.buckets.page(i) && !page.names(moved)

@@ -91,6 +91,7 @@ func alive(backends []Backend) *idSet {
 }
 
 func sorted(backends []Backend) []Backend {
-	return slices.SortedFunc(slices.Values(backends),
-		func(a, b Backend) int { return cmp.Compare(a.ID, b.ID) })
+	list := slices.Clone(backends)
+	slices.SortFunc(list, func(a, b Backend) int { return cmp.Compare(a.ID, b.ID) })
+	return list
 }

@@ -11,7 +11,12 @@ type table struct {
 	pasts  []*pastPage  // nil: nothing is remembered of any bucket
 	// a bit per page: it is another generation's too, and must not be written; nil: none is
 	shares []uint64
+	with   *tableName // whose pages they are; nil: nobody's
+	name   *tableName
 }
+
+// tableName tells tables apart: it is the table's alone, and does not keep it.
+type tableName [1]byte
 
 const pageBuckets = 8
 
@@ -25,7 +30,8 @@ var noPast = new(pastPage)
 
 // newTable makes a table of empty chains.
 func newTable(buckets int) table {
-	return table{whole: make([]chainPage, (buckets+pageBuckets-1)/pageBuckets)}
+	return table{whole: make([]chainPage, (buckets+pageBuckets-1)/pageBuckets),
+		name: new(tableName)}
 }
 
 // pages is how many there are.
@@ -86,7 +92,7 @@ func (t *table) intern() {
 // shared returns a table with the same content; what it changes it copies first.
 func (t *table) shared() table {
 	s := table{chains: make([]*chainPage, t.pages()), pasts: slices.Clone(t.pasts),
-		shares: make([]uint64, (t.pages()+63)/64)}
+		shares: make([]uint64, (t.pages()+63)/64), with: t.name, name: new(tableName)}
 	for i := range s.chains {
 		s.chains[i] = t.page(i)
 	}
@@ -120,6 +126,26 @@ func (t *table) set(bucket int, c Chain, p past) {
 		t.setPast(page, new(pastPage))
 	}
 	t.pasts[page][place] = p
+}
+
+// differing yields the buckets whose chains differ from those of a table of as many.
+func (t *table) differing(other *table, yield func(first, last int) bool) {
+	child := t.with != nil && t.with == other.name
+	for i := 0; i < t.pages(); i++ {
+		if child && i%64 == 0 && t.shares[i/64] == ^uint64(0) {
+			i += 63
+			continue
+		}
+		page, was := t.page(i), other.page(i)
+		if page == was {
+			continue
+		}
+		for j := range page {
+			if b := i*pageBuckets + j; page[j] != was[j] && !yield(b, b+1) {
+				return
+			}
+		}
+	}
 }
 
 // names reports whether a chain of the page names one of the ids; nil stands for none.

@@ -118,7 +118,8 @@ func (a *Agent) changeUnconfirmed(next *config.Node, on terms) ([]config.Change,
 	if err := a.Store.Look(a.Node); err != nil {
 		return nil, err
 	}
-	u := &state.Unconfirmed{Until: time.Now().Add(on.confirm), Node: a.Store.Text}
+	u := &state.Unconfirmed{Until: time.Now().Add(on.confirm),
+		Text: state.Text{Node: a.Store.Text}}
 	a.Store.Kept.Unconfirmed = u
 	changes, err := a.change(next, on)
 	if err != nil || len(changes) == 0 {

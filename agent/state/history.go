@@ -22,17 +22,27 @@ const (
 
 // History keeps the configurations that ran in a folder beside the node's state, a file each.
 type History struct {
-	dir  string
-	List []PastConfig // the latest last
+	dir   string
+	texts *texts
+	List  []PastConfig // the latest last
 	// latest is the text of the last one; "": it was not read yet
 	latest string
 }
 
-// PastConfig is what a file of the history has. Its Node is read when it is wanted.
+// PastConfig is what a file of the history has. Its text is read when it is wanted: in the list, it
+// has the name of another one's file alone.
 type PastConfig struct {
 	api.Applied
-	Node string `json:"node,omitempty"` // YAML
-	size int    // of the file
+	Text
+	size int // of the file
+}
+
+// listed is what the list has.
+func (p PastConfig) listed(size int) PastConfig {
+	if p.Node, p.size = "", size; p.Of != nil {
+		p.Of = &difference{File: p.Of.File}
+	}
+	return p
 }
 
 func (p PastConfig) file(dir string) string {
@@ -40,18 +50,17 @@ func (p PastConfig) file(dir string) string {
 }
 
 // openHistory reads what is there. Files that can't be read are left alone.
-func openHistory(dir string) *History {
-	h := &History{dir: dir}
+func openHistory(dir string, texts *texts) *History {
+	h := &History{dir: dir, texts: texts}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		var p PastConfig
-		if err != nil || json.Unmarshal(text, &p) != nil || p.Node == "" ||
-			p.file(dir) != name {
+		if err != nil || json.Unmarshal(text, &p) != nil || p.file(dir) != name ||
+			p.Of == nil && p.Node == "" || p.Of != nil && !exists(texts.path(p.Of.File)) {
 			continue
 		}
-		p.Node, p.size = "", len(text)
-		h.List = append(h.List, p)
+		h.List = append(h.List, p.listed(len(text)))
 	}
 	slices.SortFunc(h.List, func(a, b PastConfig) int { return cmp.Compare(a.Number, b.Number) })
 	return h
@@ -67,7 +76,7 @@ func (s *Store) Remember(by, action string, changes []config.Change, now time.Ti
 	if h.latest == node {
 		return nil
 	}
-	p := PastConfig{Node: node, Applied: api.Applied{Number: 1, Time: now.UTC(), By: by,
+	p := PastConfig{Applied: api.Applied{Number: 1, Time: now.UTC(), By: by,
 		Action: action, ChangeCount: len(changes), Changes: []string{}}}
 	for _, c := range changes[:min(len(changes), maxListed)] {
 		p.Changes = append(p.Changes, c.String())
@@ -77,7 +86,10 @@ func (s *Store) Remember(by, action string, changes []config.Change, now time.Ti
 	}
 	var text []byte
 	err := s.await(func() (err error) {
-		if text, err = json.Marshal(p); err == nil {
+		if p.Text, err = s.texts.shorten(node); err == nil {
+			text, err = json.Marshal(p)
+		}
+		if err == nil {
 			err = os.MkdirAll(h.dir, 0o700)
 		}
 		if err == nil {
@@ -88,21 +100,35 @@ func (s *Store) Remember(by, action string, changes []config.Change, now time.Ti
 	if err != nil {
 		return fmt.Errorf("keep the history of configurations: %w", err)
 	}
-	p.Node, p.size = "", len(text)
-	h.List, h.latest = append(h.List, p), node
+	h.List, h.latest = append(h.List, p.listed(len(text))), node
 	h.prune()
+	if s.Failure == nil { // else an earlier state may be on the disk
+		s.texts.sweep(s.path, h.List)
+	}
 	return nil
 }
 
 // prune forgets the oldest configurations beyond the bounds, but never the latest two.
 func (h *History) prune() {
 	bytes := 0
+	large := map[string]int{} // texts, and how many entries need them
 	for _, p := range h.List {
 		bytes += p.size
+		if p.Of != nil {
+			if large[p.Of.File]++; large[p.Of.File] == 1 {
+				bytes += h.texts.size(p.Of.File)
+			}
+		}
 	}
 	for len(h.List) > 2 && (len(h.List) > maxHistory || bytes > maxHistoryBytes) {
-		_ = os.Remove(h.List[0].file(h.dir)) // what stays is pruned again after the next start
-		bytes -= h.List[0].size
+		p := h.List[0]
+		_ = os.Remove(p.file(h.dir)) // what stays is pruned again after the next start
+		bytes -= p.size
+		if p.Of != nil {
+			if large[p.Of.File]--; large[p.Of.File] == 0 {
+				bytes -= h.texts.size(p.Of.File)
+			}
+		}
 		h.List = h.List[1:]
 	}
 }
@@ -123,6 +149,9 @@ func (h *History) Text(number int) (string, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
+	if err == nil {
+		err = h.texts.restore(&p.Text)
+	}
 	if err != nil {
 		return "", fmt.Errorf("read configuration %d of the history: %w", number, err)
 	}
@@ -141,5 +170,5 @@ func (h *History) Before() (int, error) {
 // Unconfirmed is a configuration that is undone unless it is confirmed.
 type Unconfirmed struct {
 	Until time.Time `json:"until"`
-	Node  string    `json:"node"` // that ran before, in YAML
+	Text            // that ran before; its Node is whole in memory
 }

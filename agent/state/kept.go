@@ -17,7 +17,7 @@ type Kept struct {
 	// File is the fingerprint of the node file that Node began with: as long as the file stays the
 	// same, Node is what runs.
 	File string `json:"file"`
-	Node string `json:"node"` // YAML
+	Text        // its Node is whole in memory
 	// Secret is a mark by which another secret is known, and nothing else.
 	Secret string `json:"secret,omitempty"`
 	// Numbers of services in the tables of edge and host, by endpoint, and ids of SIDs that have

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +33,7 @@ type Store struct {
 	Failure error  // why what is kept is not on the disk; nil: it is
 	failed  time.Time
 	History *History
+	texts   *texts
 	Undone  bool // the start has undone what was not confirmed in time
 	// Text and fingerprint are those of node, which was asked for last: a large one takes a while.
 	Text, fingerprint string
@@ -45,8 +47,9 @@ type Store struct {
 // Open locks the node's state against a second agent, and reads it. A disk that is full or
 // broken, or a file that is damaged, is no reason not to run: see store.warning.
 func Open(dir, node string, log *slog.Logger) (*Store, error) {
-	s := &Store{path: filepath.Join(dir, node+".json"),
-		History: openHistory(filepath.Join(dir, node+".history"))}
+	large := &texts{dir: filepath.Join(dir, node+".texts")}
+	s := &Store{path: filepath.Join(dir, node+".json"), texts: large,
+		History: openHistory(filepath.Join(dir, node+".history"), large)}
 	if err := os.MkdirAll(dir, 0o700); DiskFault(err) {
 		s.fail(err)
 	} else if err != nil {
@@ -64,6 +67,10 @@ func Open(dir, node string, log *slog.Logger) (*Store, error) {
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.putAside(err, log)
+	}
+	if err := s.texts.restoreKept(&s.Kept); err != nil {
+		s.putAside(err, log) // the numbers are those that the kernel's tables have
+		s.Kept.File, s.Kept.Text, s.Kept.Unconfirmed, s.written = "", Text{}, nil, nil
 	}
 	for _, m := range []*map[string]uint32{&s.Kept.EdgeServices, &s.Kept.HostServices} {
 		if *m == nil {
@@ -206,7 +213,8 @@ func (s *Store) Look(n *config.Node) error {
 	err := s.await(func() error {
 		written, err := s.writer.Marshal(n)
 		if err == nil {
-			text, fingerprint = string(written), config.FingerprintOf(n, written)
+			text = unsafe.String(unsafe.SliceData(written), len(written)) // nothing changes it
+			fingerprint = config.FingerprintOf(n, written)
 		}
 		return err
 	})
@@ -288,6 +296,9 @@ func (s *Store) Write() error {
 	var data []byte
 	kept, known := s.Kept, s.Failure == nil
 	err := s.await(func() (err error) {
+		if kept, err = s.texts.shortenKept(kept); err != nil {
+			return err
+		}
 		if data, err = json.Marshal(kept); err != nil ||
 			known && bytes.Equal(data, s.written) && exists(s.path) {
 			return err
@@ -347,8 +358,14 @@ func (s *Store) Warnings() (list []string) {
 	return list
 }
 
+// beforeWrite is asked before a file is written. Tests let processes die there.
+var beforeWrite = func(path string) error { return nil }
+
 // WriteFile replaces a file so that after a crash the old or the new one is there, whole.
 func WriteFile(path string, data []byte) error {
+	if err := beforeWrite(path); err != nil {
+		return err
+	}
 	fresh, err := os.OpenFile(path+"~", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -12,3 +12,6 @@ func InParts(data []byte) bool {
 	_, ok := splitServices(data)
 	return ok
 }
+
+// ValidateAfter is validateAfter.
+var ValidateAfter = validateAfter

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/goccy/go-yaml"
 
@@ -60,29 +59,31 @@ func Fingerprint(n *Node) (string, error) {
 
 // FingerprintOf is Fingerprint with the text that Marshal has made of the node.
 func FingerprintOf(n *Node, text []byte) string {
-	text = slices.Clip(text)
+	var more []byte // a large text is not copied
 	if n.SecretFile != "" {
-		text = append(text, n.Secret[:]...)
+		more = append(more, n.Secret[:]...)
 	}
 	if n.Edge != nil {
 		for _, s := range n.Edge.Services {
 			for _, q := range s.QUIC.Configs {
-				text = append(text, q.Key...)
+				more = append(more, q.Key...)
 			}
 		}
 	}
 	for _, k := range n.HMACKeys() {
-		text = append(text, k.Secret.Octets()...)
+		more = append(more, k.Secret.Octets()...)
 	}
 	if n.CFLB != nil {
-		text = append(text, n.CFLB.Key...)
+		more = append(more, n.CFLB.Key...)
 	}
 	if n.PathSource != nil {
-		text = append(text, n.PathSource.Key...)
+		more = append(more, n.PathSource.Key...)
 	}
 	if n.Subflows != nil {
-		text = append(text, n.Subflows.Key...)
+		more = append(more, n.Subflows.Key...)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	sum := sha256.New()
+	sum.Write(text)
+	sum.Write(more)
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }

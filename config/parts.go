@@ -90,16 +90,29 @@ func splitServices(text []byte) (p parts, ok bool) {
 // isUsual reports whether a line means the same wherever its item stands: there are no anchors,
 // aliases, tags, texts of several lines, or other documents.
 func isUsual(content []byte) bool {
-	if bytes.ContainsAny(content, "&*!|>%\t\r\\`@?") || bytes.HasPrefix(content, []byte("---")) ||
-		bytes.HasPrefix(content, []byte("...")) {
+	if bytes.HasPrefix(content, []byte("---")) || bytes.HasPrefix(content, []byte("...")) {
 		return false
 	}
-	for _, pair := range [][2]byte{{'[', ']'}, {'{', '}'}} {
-		if bytes.Count(content, pair[:1]) != bytes.Count(content, pair[1:]) {
+	lists, objects, quotes, apostrophes := 0, 0, 0, 0
+	for _, octet := range content { // once: a file may have 100,000 lines
+		switch octet {
+		case '&', '*', '!', '|', '>', '%', '\t', '\r', '\\', '`', '@', '?':
 			return false
+		case '[':
+			lists++
+		case ']':
+			lists--
+		case '{':
+			objects++
+		case '}':
+			objects--
+		case '"':
+			quotes++
+		case '\'':
+			apostrophes++
 		}
 	}
-	return bytes.Count(content, []byte{'"'})%2 == 0 && bytes.Count(content, []byte{'\''})%2 == 0
+	return lists == 0 && objects == 0 && quotes%2 == 0 && apostrophes%2 == 0
 }
 
 // lastParts is the file that was read last in parts, without faults.

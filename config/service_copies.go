@@ -19,7 +19,12 @@ const (
 
 // HasCopies reports whether some service sends packets over two paths.
 func (e *Edge) HasCopies() bool {
-	return slices.ContainsFunc(e.Services, func(s Service) bool { return len(s.Copies) > 0 })
+	for i := range e.Services { // which are large: none is copied
+		if len(e.Services[i].Copies) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // markSIDs is for how many identifiers a carrier has to have room beside path and chain.

@@ -30,8 +30,8 @@ func (b Backend) Equal(o Backend) bool {
 // longestPath is how many SIDs the longest path to a backend of the service has.
 func (s *Service) longestPath() int {
 	longest := len(s.Path)
-	for _, b := range s.Backends {
-		longest = max(longest, len(b.Path))
+	for i := range s.Backends {
+		longest = max(longest, len(s.Backends[i].Path))
 	}
 	return longest
 }

@@ -63,7 +63,8 @@ func (s *Service) HasPaths() bool { return s.Way != nil || s.longestPath() > 0 }
 
 // twoCarriers reports whether some service has paths that one address can't hold beside its chains.
 func (e *Edge) twoCarriers() bool {
-	for _, s := range e.Services {
+	for i := range e.Services {
+		s := &e.Services[i]
 		if n := s.longestWay(); n > 0 && n+s.chainSIDs() > srv6.MaxCarrierCSIDs {
 			return true
 		}

@@ -37,11 +37,15 @@ func Validate(n *Node) []*Problem { return validateAfter(n, nil) }
 // alone: those that are the same are compared with the others, and not looked into again. Nil is no
 // such node.
 func validateAfter(n, valid *Node) []*Problem {
-	c := &checker{node: n}
+	c := &checker{node: n, anew: n}
 	if valid != nil {
 		c.valid = valid.Edge.Services
+		c.anew = n.changedAlone(c.valid)
 	}
-	c.settings("", objectOf(reflect.TypeFor[Node](), "", ""), reflect.ValueOf(n).Elem())
+	all := objectOf(reflect.TypeFor[Node](), "", "")
+	if !all.isSound(reflect.ValueOf(c.anew).Elem()) {
+		c.settings("", all, reflect.ValueOf(n).Elem())
+	}
 	c.name("node", "node", n.Name)
 	c.domain()
 	c.secret()
@@ -64,10 +68,37 @@ func validateAfter(n, valid *Node) []*Problem {
 	return c.problems
 }
 
+// changedAlone is a node without services that are the same at the same place of a list.
+func (n *Node) changedAlone(list []Service) *Node {
+	c, edge := *n, *n.Edge
+	c.Edge, edge.Services = &edge, nil
+	for i := range n.Edge.Services {
+		if s := &n.Edge.Services[i]; i >= len(list) || !sharedBy(s, &list[i]) {
+			edge.Services = append(edge.Services, *s)
+		}
+	}
+	return &c
+}
+
+// sameServices reports whether two lists have services of the same names and endpoints, at the same
+// places.
+func sameServices(a, b []Service) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || a[i].Endpoint != b[i].Endpoint {
+			return false
+		}
+	}
+	return true
+}
+
 // checker collects the breaches of one node.
 type checker struct {
 	node     *Node
 	valid    []Service      // of a node from which this one was made, if it was
+	anew     *Node          // without the services that are the same
 	owners   unique[string] // roles of interfaces
 	problems []*Problem
 }

@@ -17,7 +17,7 @@ func (e *Edge) xdpInterfaces() []XDPInterface {
 }
 
 func (e *Edge) check(c *checker) {
-	if needed := overheadOf(e); c.node.Domain.Overhead < needed {
+	if needed := overheadOf(c.anew.Edge); c.node.Domain.Overhead < needed {
 		c.invalid("domain.overhead",
 			fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
 				c.node.Domain.Overhead, needed, e.Encapsulation),
@@ -63,26 +63,41 @@ func (c *checker) source(where string, source netip.Addr) {
 func (c *checker) services(e *Edge) {
 	c.count("edge.services", "services", len(e.Services), maxEdgeServices)
 	names, endpoints := unique[string]{}, unique[Endpoint]{}
-	for i, s := range e.Services {
-		where := fmt.Sprintf("edge.services[%d]", i)
-		if i < len(c.valid) && sharedBy(&e.Services[i], &c.valid[i]) {
-			c.distinct(where, s.Name, s.Endpoint, names, endpoints)
+	known := sameServices(e.Services, c.valid) // to be distinct
+	for i := range e.Services {
+		s := &e.Services[i]
+		shared := i < len(c.valid) && sharedBy(s, &c.valid[i])
+		if shared && known {
 			continue
 		}
-		c.name(join(where, "name"), "service", s.Name)
-		c.endpoint(where, s.Endpoint)
-		c.continuity(where, s.Continuity)
-		c.newConnections(where, s)
-		c.quic(where, s)
-		c.check(where, s)
+		where := fmt.Sprintf("edge.services[%d]", i)
+		if !shared {
+			c.service(where, *s)
+		}
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
-		c.backends(where, s, e)
-		c.learned(where, s)
-		c.servicePaths(where, s, e)
-		c.sites(where, s)
-		c.order(where, s)
-		c.copies(where, s, e)
+		if !shared {
+			c.reach(where, *s, e)
+		}
 	}
+}
+
+// service checks what a service says about itself, reach how packets get to its backends.
+func (c *checker) service(where string, s Service) {
+	c.name(join(where, "name"), "service", s.Name)
+	c.endpoint(where, s.Endpoint)
+	c.continuity(where, s.Continuity)
+	c.newConnections(where, s)
+	c.quic(where, s)
+	c.check(where, s)
+}
+
+func (c *checker) reach(where string, s Service, e *Edge) {
+	c.backends(where, s, e)
+	c.learned(where, s)
+	c.servicePaths(where, s, e)
+	c.sites(where, s)
+	c.order(where, s)
+	c.copies(where, s, e)
 }
 
 func (c *checker) backends(where string, s Service, e *Edge) {

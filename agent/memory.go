@@ -37,7 +37,7 @@ func EstimateMemory(n *config.Node) (m Memory) {
 		return m
 	}
 	m.Kernel += uint64(8 * n.Edge.FlowCache.Entries)
-	capacity := edge.CapacityOf(n.Edge)
+	capacity, _ := edge.CapacityOf(n.Edge)
 	m.Kernel += uint64(capacity.KernelBytes(runtime.NumCPU()))
 	for i := range n.Edge.Services {
 		s := edge.Service{Service: n.Edge.Services[i]}

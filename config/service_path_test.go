@@ -124,7 +124,7 @@ func TestWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := n.Edge.Services[0]
-	if !n.Edge.HasPaths() || s.Depth != 3 || s.Way.Disjoint != 1 || s.Backends[1].Node != "R2" {
+	if !s.HasPaths() || s.Depth != 3 || s.Way.Disjoint != 1 || s.Backends[1].Node != "R2" {
 		t.Errorf("way %+v, depth %d, want room for 3 SIDs", s.Way, s.Depth)
 	}
 	n, err = parse(plain, "carrier", "{disjoint: 2}\n      copies: [syn, data]")

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -53,12 +52,7 @@ func Risk(avoid string) (group uint32, ok bool) {
 // mostAvoided bounds the list of what a way avoids.
 const mostAvoided = 64
 
-// HasPaths reports whether some service leads packets over SIDs.
-func (e *Edge) HasPaths() bool {
-	return slices.ContainsFunc(e.Services, func(s Service) bool { return s.HasPaths() })
-}
-
-// HasPaths reports whether the service does, to some of its backends.
+// HasPaths reports whether the service leads packets over SIDs, to some of its backends.
 func (s *Service) HasPaths() bool { return s.Way != nil || s.longestPath() > 0 }
 
 // twoCarriers reports whether some service has paths that one address can't hold beside its chains.

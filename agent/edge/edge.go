@@ -35,6 +35,7 @@ type Role struct {
 	places   map[config.Endpoint]int // of the services
 	named    map[string]int          // the same by name, see placesByName
 	numbers  map[string]uint32
+	since    *since
 	Hmac     srv6.HMACKey             // the zero value: SRHs are not signed
 	former   *former                  // what is known of former flows; nil: nothing
 	await    func(func() error) error // role.Loop.Await
@@ -62,6 +63,7 @@ type Service struct {
 	order    pool.Order            // of candidates; nil: as the table has them
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
 	counted  shares                // when they were asked for last
+	led      bool                  // packets may be led over SIDs to some backends
 }
 
 // Room is the node's place for an edge.
@@ -137,6 +139,9 @@ func (c edgeChange) Guard(next *config.Node) error { return c.room.Guard(next, c
 
 // Settled is role.Settler.
 func (e *Room) Settled() {
+	if e.Runs != nil {
+		e.Runs.since = nil
+	}
 	e.followNetwork()
 	e.keepDetours()
 	e.followLoads()
@@ -225,9 +230,9 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		LastOffer:     n.Edge.Shadow.LastOffer,
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
 			Entries: n.Edge.FlowCache.Entries},
-		Paths: n.Edge.HasPaths(), Copies: n.Edge.HasCopies(),
+		Copies: n.Edge.HasCopies(),
 	}
-	c.Capacity = CapacityOf(n.Edge)
+	c.Capacity, c.Paths = CapacityOf(n.Edge)
 	for _, i := range n.Edge.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name,
 			Side: role.AttachSides[i.Side], Mode: role.AttachModes[i.Mode]})
@@ -265,6 +270,9 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 	if err := e.keepFormer(next, n, pinned); err != nil {
 		return nil, err
 	}
+	if next.former != nil || e.Runs != nil && e.Runs.former != nil {
+		next.since = nil // all services may have other former chains
+	}
 	next.Config.Capacity = next.Config.Capacity.AtLeast(
 		datapath.CapacityForTable(next.mostBuckets()))
 	return next, nil
@@ -294,7 +302,7 @@ func (e *Role) Same(other *Role) bool {
 	if e.Broken {
 		return false
 	}
-	for i := range other.Services {
+	for _, i := range other.placesSince(e) {
 		s := e.service(other.Services[i].Endpoint)
 		if s != nil && s.Buckets != other.Services[i].Buckets {
 			return false
@@ -305,32 +313,29 @@ func (e *Role) Same(other *Role) bool {
 
 // edgeServices computes the chains of all services.
 func (e *Room) edgeServices(next *Role, n *config.Node, pinned *datapath.PinnedTables) error {
-	var endpoints []config.Endpoint
-	for _, s := range n.Edge.Services {
-		endpoints = append(endpoints, s.Endpoint)
-	}
-	numbers, _, err := state.NumberServices(e.Store.Kept.EdgeServices, endpoints,
-		datapath.MaxServices)
-	if err != nil {
+	if err := e.number(next, n); err != nil {
 		return err
 	}
-	next.numbers, next.places = numbers, map[config.Endpoint]int{}
 	next.Services = make([]Service, len(n.Edge.Services))
 	var changed []*Service
+	var places []int
 	follows := e.Runs != nil && config.SharesAllButServices(e.Node, n)
 	for i := range n.Edge.Services {
 		s := &n.Edge.Services[i]
-		next.places[s.Endpoint] = i
-		if runs := e.unchanged(s); follows && runs != nil {
+		if runs := e.unchanged(i, s); follows && runs != nil {
 			next.Services[i] = *runs
 			next.Services[i].former = nil // keepFormer says
 			continue
 		}
 		next.Services[i] = Service{
 			Service: e.Found.WithLearned(*s), Key: state.ServiceKey(s.Endpoint),
-			Index: numbers[s.Endpoint.String()],
+			Index: next.numbers[s.Endpoint.String()],
 		}
-		changed = append(changed, &next.Services[i])
+		next.Services[i].led = next.Services[i].HasPaths()
+		changed, places = append(changed, &next.Services[i]), append(places, i)
+	}
+	if next.since != nil {
+		next.since.changed = places
 	}
 	e.makeRoom(n, changed...)
 	for some := range slices.Chunk(changed, generationsAtOnce) {
@@ -339,17 +344,6 @@ func (e *Room) edgeServices(next *Role, n *config.Node, pinned *datapath.PinnedT
 		}
 	}
 	return nil
-}
-
-// unchanged is the running service that a change leaves as it is: it follows the backends and the
-// time already. Nil: there is none.
-func (e *Room) unchanged(s *config.Service) *Service {
-	running := e.Runs.service(s.Endpoint)
-	if running == nil ||
-		!config.SharesService(&e.Node.Edge.Services[e.Runs.places[s.Endpoint]], s) {
-		return nil
-	}
-	return running
 }
 
 // service finds a running service by endpoint, nil if there is none.
@@ -372,8 +366,10 @@ func (e *Role) Fill(before *Role) error {
 		return err
 	}
 	taken := map[uint32]bool{}
-	for i := range e.Services {
-		taken[e.Services[i].Index] = true
+	if !e.hasAllOf(before) {
+		for i := range e.Services {
+			taken[e.Services[i].Index] = true
+		}
 	}
 	if err := e.clear(before, func(s *Service) bool { return taken[s.Index] }); err != nil {
 		return err
@@ -381,7 +377,7 @@ func (e *Role) Fill(before *Role) error {
 	if err := e.fillNew(before); err != nil {
 		return err
 	}
-	for i := range e.Services {
+	for _, i := range e.placesSince(before) {
 		if err := e.fillService(&e.Services[i],
 			before.service(e.Services[i].Endpoint)); err != nil {
 			return err
@@ -393,7 +389,7 @@ func (e *Role) Fill(before *Role) error {
 // clear takes away previous services that e does not have: those whose number another has now
 // before they would lead to its chains, the others last.
 func (e *Role) clear(before *Role, which func(*Service) bool) error {
-	if before == nil {
+	if before == nil || e.hasAllOf(before) {
 		return nil
 	}
 	for i := range before.Services {
@@ -417,7 +413,7 @@ func (e *Role) clear(before *Role, which func(*Service) bool) error {
 // fillNew sets the chains of all services that were not there before.
 func (e *Role) fillNew(before *Role) error {
 	var all []datapath.ServiceChains
-	for i := range e.Services {
+	for _, i := range e.placesSince(before) {
 		s := &e.Services[i]
 		if before.service(s.Endpoint) != nil {
 			continue
@@ -541,7 +537,9 @@ func (e *Role) shareWarnings() (warnings []string) {
 
 // Adopt is role.Role.
 func (e *Role) Adopt(k *state.Kept) {
-	state.Adopt(k.EdgeServices, e.numbers)
+	if e.since == nil {
+		state.Adopt(k.EdgeServices, e.numbers)
+	}
 	k.Former = e.former.kept()
 }
 

@@ -131,8 +131,12 @@ func (e *Room) lost(
 	if before.Edge == nil {
 		return nil, nil
 	}
-	for _, configured := range before.Edge.Services {
-		old := e.Found.WithLearned(configured)
+	places := allPlaces(before.Edge.Services)
+	if !rehashed && edge.Next != nil && edge.Next.hasAllOf(e.Runs) {
+		places = edge.Next.placesSince(e.Runs) // before is what runs
+	}
+	for _, place := range places {
+		old := e.Found.WithLearned(before.Edge.Services[place])
 		if old.Protocol != config.TCP && len(old.QUIC.Configs) == 0 {
 			continue // no connections
 		}

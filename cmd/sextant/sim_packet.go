@@ -231,6 +231,10 @@ func (r packetReport) view() view {
 			}
 			return fmt.Sprintf("%.1f %%", 100*x)
 		}
+		peak := fmt.Sprintf("%.1f %%", 100*i.PeakLoad)
+		if len(i.Links) == 0 { // rates alone are known
+			peak = "-"
+		}
 		ms := func(x float64) string {
 			if x == 0 { // there is no such flow
 				return "-"
@@ -240,7 +244,7 @@ func (r packetReport) view() view {
 		return fmt.Sprintf("%s/%d", i.Scheme, i.Seed), []any{i.Scheme, i.Seed, i.Flows,
 			i.Unfinished, part(i.Goodput), part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms),
 			ms(i.ShortMs), ms(i.ShortP99Ms), ms(i.LongMs), i.Drops, i.Lost, i.Retransmissions,
-			i.Timeouts, i.Reroutes, i.Reordered, fmt.Sprintf("%.1f %%", 100*i.PeakLoad), i.Packets,
+			i.Timeouts, i.Reroutes, i.Reordered, peak, i.Packets,
 			i.Hops, i.Pauses, fmt.Sprintf("%.3f ms", i.PausedMs),
 			fmt.Sprintf("%s of %d flows", count(i.Victims), i.VictimFlows)}
 	})

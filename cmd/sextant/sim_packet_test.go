@@ -142,6 +142,11 @@ func TestSimPacketTable(t *testing.T) {
 	if column := strings.Index(lines[0], "LONG MEAN"); lines[1][column:column+1] != "-" {
 		t.Error(out)
 	}
+	rates := scenarioFile(t, "\ntopology", "\nmode: flow\ntopology")
+	out = w.run("sim", "packet", rates, "-o", "wide")
+	if !strings.Contains(out, " 0          -          0        0 ") {
+		t.Error(out)
+	}
 	if bytes.Contains(w.stderr.Bytes(), []byte("runs done")) {
 		t.Error("progress without a terminal")
 	}

@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -222,4 +225,35 @@ func TestUnreached(t *testing.T) {
 		!strings.Contains(err.Error(), `leads to host "a"`) {
 		t.Errorf("%v", err)
 	}
+}
+
+// The page has each way to choose paths, and each key by its last name.
+func TestPage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/howto/simulate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, scheme := range Schemes() {
+		if !strings.Contains(page, "\n| `"+scheme+"` |") {
+			t.Errorf("no row of the scheme %s", scheme)
+		}
+	}
+	var keys func(of reflect.Type)
+	keys = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct {
+			return
+		}
+		for i := range of.NumField() {
+			key := of.Field(i).Tag.Get("yaml")
+			if key != "" && !regexp.MustCompile(`\b`+key+`\b`).MatchString(page) {
+				t.Errorf("no key %s of %s", key, of.Name())
+			}
+			keys(of.Field(i).Type)
+		}
+	}
+	keys(reflect.TypeFor[Scenario]())
 }

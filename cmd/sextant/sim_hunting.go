@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,15 +54,21 @@ Servers of unequal speed, of which no balancer is told, have --speeds: 1,0.5 mak
 half as fast. With --stall each server stands still for that long from time to time, or runs at
 --stall-speed; its kernel goes on, and takes or refuses connections.
 
-A load is the part of the cores' time that the requests need, of servers that never stall. FASTER compares mean response
-times with those of the first policy at the same load.`,
+A load is the part of the cores' time that the requests need, of servers that never stall; above 1
+queues fill, and the mean is without those REFUSED. FASTER compares mean response times with those
+of the first policy at the same load. ± is half the 95 % confidence interval of the mean; - where
+requests are too few to tell.`,
 		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
   sextant sim hunting --speeds 1,1,1,0.5 --stall 200ms --policy random,average/3,prequal
   sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
 		Annotations: seeAlso("sextant experiment", "sextant demo"),
 		RunE: func(cmd *cobra.Command,
 			_ []string) error {
-			return a.runHunting(cmd.Context(), o)
+			schemes, err := o.check(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			return a.runHunting(cmd.Context(), o, schemes)
 		},
 	}
 	flags := cmd.Flags()
@@ -103,17 +109,18 @@ times with those of the first policy at the same load.`,
 
 // huntingItem is the result of one policy at one load.
 type huntingItem struct {
-	Policy          string  `json:"policy"`
-	Load            float64 `json:"load"`
-	Requests        uint64  `json:"requests"`
-	Overflow        uint64  `json:"overflow"` // refused, because a server's queue was full
-	MeanMs          float64 `json:"meanMs"`
-	MeanHalfWidthMs float64 `json:"meanHalfWidthMs"` // of the confidence interval at 0.95
-	P50Ms           float64 `json:"p50Ms"`
-	P75Ms           float64 `json:"p75Ms"`
-	P90Ms           float64 `json:"p90Ms"`
-	P99Ms           float64 `json:"p99Ms"`
-	// mean of the first policy at this load by that of this one
+	Policy   string  `json:"policy"`
+	Load     float64 `json:"load"`
+	Requests uint64  `json:"requests"`
+	Overflow uint64  `json:"overflow"` // refused, because a server's queue was full
+	MeanMs   float64 `json:"meanMs"`
+	// of the confidence interval at 0.95; left out where requests are too few to tell
+	MeanHalfWidthMs *float64 `json:"meanHalfWidthMs,omitempty"`
+	P50Ms           float64  `json:"p50Ms"`
+	P75Ms           float64  `json:"p75Ms"`
+	P90Ms           float64  `json:"p90Ms"`
+	P99Ms           float64  `json:"p99Ms"`
+	// mean of the first policy at this load by that of this one; 0 where a mean has no requests
 	Faster float64 `json:"faster"`
 	// share of the requests that the first, second, ... candidate took; of policies alone
 	Places  []float64 `json:"places"`
@@ -128,28 +135,26 @@ type huntingReport struct {
 	Items     []huntingItem `json:"items"`
 }
 
-func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
+func (a *app) runHunting(ctx context.Context, o huntingOptions,
+	schemes []hunting.Scheme) error {
 	report := huntingReport{Servers: o.servers, Cores: o.cores,
 		ServiceMs: o.service.Seconds() * 1000}
 	if a.progress {
 		defer a.progressLine("")
 	}
 	for _, load := range o.loads {
-		if !(load > 0) || o.service <= 0 || o.servers < 1 || o.cores < 1 || o.requests < 1 {
-			return usageErrorf("--load, --service, --servers, --cores and --requests must be " +
-				"above 0")
-		}
-		if err := o.checkSpeeds(); err != nil {
-			return err
-		}
 		first := 0.0
-		for _, policy := range o.policies {
-			item, err := a.hunt(ctx, o, load, policy)
+		for i, policy := range o.policies {
+			item, err := a.hunt(ctx, o, load, policy, schemes[i])
 			if err != nil {
 				return err
 			}
-			first = cmp.Or(first, item.MeanMs)
-			item.Faster = first / item.MeanMs
+			if i == 0 {
+				first = item.MeanMs
+			}
+			if item.MeanMs > 0 {
+				item.Faster = first / item.MeanMs
+			}
 			report.Items = append(report.Items, item)
 		}
 	}
@@ -157,32 +162,18 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
 }
 
 // hunt simulates one policy at one load.
-func (a *app) hunt(ctx context.Context, o huntingOptions, load float64,
-	policy string) (huntingItem, error) {
+func (a *app) hunt(ctx context.Context, o huntingOptions, load float64, policy string,
+	scheme hunting.Scheme) (huntingItem, error) {
 	item := huntingItem{Policy: policy, Load: load}
-	scheme, err := hunting.ParseScheme(policy)
-	if err != nil {
-		return item, usageErrorf("--policy: %w", err)
-	}
 	times, err := workload.ParseServiceTimes(o.serviceTimes)
 	if err != nil {
 		return item, usageErrorf("--service-times: %w", err)
 	}
-	rate := load * o.capacity() / o.service.Seconds()
-	until := time.Duration(1.1 * float64(o.requests) / rate * float64(time.Second))
-	requests := workload.NewPoisson(rate, o.service, o.seed)
+	until := time.Duration(o.lasts(load))
+	requests := workload.NewPoisson(o.rate(load), o.service, o.seed)
 	requests.ServiceTimes = times
-	c := hunting.Config{
-		Servers: make([]hunting.Server, o.servers), Scheme: scheme, Buckets: o.buckets,
-		Seed:     o.seed,
-		Requests: requests, Until: until, WarmUp: until / 11,
-		Handshake: o.handshake, News: o.news, Balancers: o.balancers,
-		Paces: o.paces(until),
-	}
-	for i := range c.Servers {
-		c.Servers[i] = hunting.Server{Cores: o.cores, Workers: o.workers, Backlog: o.backlog,
-			Weight: 1}
-	}
+	c := o.config(scheme)
+	c.Requests, c.Until, c.WarmUp, c.Paces = requests, until, until/11, o.paces(until)
 	c.Progress = func(now time.Duration) error {
 		if a.progress {
 			a.progressLine(fmt.Sprintf("policy %s, load %g: %.0f %% of the requests", policy, load,
@@ -200,9 +191,22 @@ func (a *app) hunt(ctx context.Context, o huntingOptions, load float64,
 	return item, nil
 }
 
+// config is what runs of a scheme at all loads have in common.
+func (o huntingOptions) config(scheme hunting.Scheme) hunting.Config {
+	return hunting.Config{
+		Servers: slices.Repeat([]hunting.Server{{Cores: o.cores, Workers: o.workers,
+			Backlog: o.backlog, Weight: 1}}, o.servers),
+		Scheme: scheme, Buckets: o.buckets, Seed: o.seed,
+		Handshake: o.handshake, News: o.news, Balancers: o.balancers,
+	}
+}
+
 func (i *huntingItem) fill(r *hunting.Result) {
 	i.Requests, i.Overflow = r.Requests, r.Overflow
-	i.MeanMs, i.MeanHalfWidthMs = r.Pages.MeanMs, r.Mean.HalfWidth
+	i.MeanMs = r.Pages.MeanMs
+	if r.Batches > 1 {
+		i.MeanHalfWidthMs = &r.Mean.HalfWidth
+	}
 	i.P50Ms, i.P75Ms = r.Pages.QuantileMs(0.5), r.Pages.QuantileMs(0.75)
 	i.P90Ms, i.P99Ms = r.Pages.QuantileMs(0.9), r.Pages.QuantileMs(0.99)
 	i.Places = r.Shares()
@@ -214,11 +218,21 @@ func (r huntingReport) view() view {
 			"FASTER"},
 		wide: []string{"TAKEN BY 1ST/2ND/...", "SECONDS"},
 	}
-	ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
 	v := listView(r.Items, t, func(i huntingItem) (string, []any) {
+		ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
+		halfWidth, faster := "-", "-"
+		if i.MeanHalfWidthMs != nil {
+			halfWidth = fmt.Sprintf("%.2f", *i.MeanHalfWidthMs)
+		}
+		if i.Requests == i.Overflow { // nothing took a time
+			ms = func(float64) string { return "-" }
+		}
+		if i.Faster > 0 {
+			faster = fmt.Sprintf("%.2f times", i.Faster)
+		}
 		return fmt.Sprintf("%g/%s", i.Load, i.Policy), []any{i.Load, i.Policy, i.Requests,
-			i.Overflow, ms(i.MeanMs), fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms),
-			ms(i.P90Ms), ms(i.P99Ms), fmt.Sprintf("%.2f times", i.Faster), placesText(i.Places),
+			i.Overflow, ms(i.MeanMs), halfWidth, ms(i.P50Ms), ms(i.P90Ms), ms(i.P99Ms), faster,
+			placesText(i.Places),
 			fmt.Sprintf("%.1f", i.Seconds)}
 	})
 	v.value = r

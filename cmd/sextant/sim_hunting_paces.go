@@ -9,19 +9,6 @@ import (
 	"sextant/sim/hunting"
 )
 
-func (o huntingOptions) checkSpeeds() error {
-	if len(o.speeds) == 0 || slices.ContainsFunc(o.speeds, func(s float64) bool {
-		return !(s > 0)
-	}) {
-		return usageErrorf("--speeds must be above 0")
-	}
-	if o.stall < 0 || o.stallEvery <= 0 || !(o.stallSpeed >= 0) {
-		return usageErrorf("--stall and --stall-speed must not be negative, --stall-every must " +
-			"be above 0")
-	}
-	return nil
-}
-
 // capacity is how many usual cores the servers have.
 func (o huntingOptions) capacity() float64 {
 	sum := 0.0

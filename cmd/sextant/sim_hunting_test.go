@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestSimHunting(t *testing.T) {
@@ -32,13 +33,55 @@ func TestSimHunting(t *testing.T) {
 	}
 }
 
+// What is wrong is refused before the first run: of the runs before it nothing would be left.
 func TestSimHuntingRefuses(t *testing.T) {
 	for _, wrong := range [][]string{{"--policy", "best"}, {"--load", "0"}, {"--servers", "0"},
-		{"--service", "-1s"}} {
+		{"--service", "-1s"}, {"--policy", ""}, {"--policy", "random,best"},
+		{"--policy", "random,random"}, {"--policy", "random,average/3", "--servers", "2"},
+		{"--load", "0.5,-1"}, {"--load", "0.5,0.5"}, {"--load", "Inf"}, {"--load", "NaN"},
+		{"--load", "1e-300"}, {"--load", "1e300"}, {"--speeds", "Inf"}, {"--speeds", "1,NaN"},
+		{"--speeds", "1e-300"}, {"--servers", "2", "--speeds", "1,1,0.5"},
+		{"--servers", "1000000000"}, {"--cores", "4294967296"}, {"--workers", "-1"},
+		{"--workers", "4294967296"}, {"--backlog", "-40"}, {"--backlog", "4294967264"},
+		{"--buckets", "-1"}, {"--buckets", "2000000000"}, {"--handshake", "2562000h"},
+		{"--policy", "charon", "--news", "2562047h"}, {"--news", "1s"}, {"--balancers", "9"},
+		{"--policy", "charon", "--balancers", "0"},
+		{"--policy", "charon", "--balancers", "10000", "--servers", "60000"},
+		{"--service", "1ns"}, {"--service", "3000h"}, {"--requests", "18446744073709551615"},
+		{"--stall-speed", "0.5"}, {"--stall-every", "1s"}, {"--stall", "-1s"},
+		{"--stall", "1s", "--stall-speed", "Inf"}, {"--stall", "1s", "--stall-speed", "NaN"},
+		{"--stall", "1s", "--stall-every", "2562047h"}, {"--stall", "1ns", "--stall-every", "1ns"},
+		{"--service-times", "normal"}} {
 		w := newWorld(t, fakeNode)
-		if out := w.run(append([]string{"sim", "hunting"}, wrong...)...); !strings.Contains(out,
-			"[exit 2]") {
+		if out := w.run(append([]string{"sim", "hunting"}, wrong...)...); !strings.HasSuffix(out,
+			"[exit 2]\n") {
 			t.Errorf("%v:\n%s", wrong, out)
 		}
+	}
+}
+
+// Means of which too few requests tell say so, and times beyond an hour are as long as they are.
+func TestSimHuntingHonest(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	few := []string{"sim", "hunting", "--load", "0.5", "--policy", "random", "--requests", "50"}
+	if out := w.run(few...); !strings.Contains(out, " ms  -  ") {
+		t.Errorf("no half width is known:\n%s", out)
+	}
+	none := append(few, "--servers", "1", "--stall", "100h", "--stall-every", "1ns", "--workers",
+		"1", "--backlog", "0")
+	if out := w.run(append(none, "-o", "json")...); strings.Contains(out, "NaN") ||
+		!strings.HasSuffix(out, "[exit 0]\n") {
+		t.Errorf("nothing is served:\n%s", out)
+	}
+	if out := w.run(none...); !strings.Contains(
+		strings.Join(strings.Fields(out), " "), " - - - - - - ") {
+		t.Errorf("nothing is served:\n%s", out)
+	}
+	out := w.run("sim", "hunting", "--load", "0.5", "--policy", "random", "--requests", "1000",
+		"--service", "3h", "-o", "json")
+	var report huntingReport
+	if err := json.Unmarshal(w.stdout.Bytes(), &report); err != nil || len(report.Items) != 1 ||
+		report.Items[0].P99Ms < 10*time.Hour.Seconds()*1000 {
+		t.Errorf("%v: a 99th percentile below 10 h\n%s", err, out)
 	}
 }

@@ -3,6 +3,7 @@ package hunting
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"sextant/sim/workload"
@@ -79,23 +80,35 @@ type Config struct {
 	Loads    func(now time.Duration, connections []float64) // called at every interval, if not nil
 }
 
-// maxServers is what a pool can name, less one.
-const maxServers = 65535
+// MaxServers is what a pool can name, less one.
+const MaxServers = 65535
 
-const maxBalancers = 10_000
+const (
+	maxBalancers = 10_000
+	maxKnown     = 100_000_000 // numbers that all balancers keep
+)
 
 func (c Config) check() error {
+	if c.Requests == nil {
+		return errors.New("hunting: no requests")
+	}
+	return c.Check()
+}
+
+// Check finds what is wrong, whatever requests come.
+func (c Config) Check() error {
 	switch {
-	case len(c.Servers) == 0 || len(c.Servers) > maxServers:
-		return fmt.Errorf("hunting: %d servers; choose 1 to %d", len(c.Servers), maxServers)
+	case len(c.Servers) == 0 || len(c.Servers) > MaxServers:
+		return fmt.Errorf("hunting: %d servers; choose 1 to %d", len(c.Servers), MaxServers)
 	case c.Candidates > len(c.Servers):
 		return fmt.Errorf("hunting: %d candidates among %d servers; choose as many at most",
 			c.Candidates, len(c.Servers))
-	case c.Requests == nil:
-		return errors.New("hunting: no requests")
 	case c.Balancers < 0 || c.Balancers > maxBalancers || c.News < 0:
 		return fmt.Errorf("hunting: %d balancers with news of age %v; choose 1 to %d, and 0 or "+
 			"more", c.Balancers, c.News, maxBalancers)
+	case c.Choice == LeastReported && c.Balancers*len(c.Servers) > maxKnown:
+		return fmt.Errorf("hunting: %d balancers know of %d servers; choose fewer", c.Balancers,
+			len(c.Servers))
 	case c.WarmUp < 0 || c.Handshake < 0 || c.Until < 0:
 		return fmt.Errorf("hunting: warm-up %v, handshake %v and end %v must not be negative",
 			c.WarmUp, c.Handshake, c.Until)
@@ -104,12 +117,29 @@ func (c Config) check() error {
 	case c.Network != nil && (c.Handshake > 0 || c.Choice >= LeastOfAll):
 		return errors.New("hunting: a network goes with candidates, and without a handshake")
 	}
+	for i, v := range c.Servers {
+		if err := v.check(); err != nil {
+			return fmt.Errorf("hunting: server %d: %w", i+1, err)
+		}
+	}
 	for _, p := range c.Paces {
-		if p.Server < 0 || p.Server >= len(c.Servers) || !(p.Speed >= 0) || p.At < 0 {
+		if p.Server < 0 || p.Server >= len(c.Servers) || p.At < 0 ||
+			!(p.Speed >= 0 && p.Speed <= math.MaxFloat64) {
 			return fmt.Errorf("hunting: server %d of %d at speed %g from %v on; choose a server "+
 				"that exists, a speed and a time from 0 on", p.Server, len(c.Servers), p.Speed,
 				p.At)
 		}
 	}
 	return c.Network.check(len(c.Servers))
+}
+
+// check finds numbers that are none, and those whose products, by which servers are compared, have
+// more than 32 bits.
+func (v Server) check() error {
+	most := (float64(v.Workers) + float64(v.Backlog) + 1) * float64(v.Cores)
+	if v.Cores < 1 || v.Workers < 1 || v.Backlog < 0 || most > math.MaxUint32 {
+		return fmt.Errorf("%d cores, %d workers, a backlog of %d; choose 1, 1 and 0 or more, and "+
+			"cores times connections within 32 bits", v.Cores, v.Workers, v.Backlog)
+	}
+	return nil
 }

@@ -16,8 +16,9 @@ type Result struct {
 	Pages    Times  // of pages
 	Static   Times  // of static files
 	// of pages, in milliseconds, at the level 0.95, by the method of batch means
-	Mean   queueing.Interval
-	Places [maxPlaces]uint64 // requests that the first, second, ... candidate has taken
+	Mean    queueing.Interval
+	Batches int               // of Mean; below 2 they do not tell its half width
+	Places  [maxPlaces]uint64 // requests that the first, second, ... candidate has taken
 }
 
 // maxPlaces is how many candidates a chain has at most.
@@ -59,7 +60,7 @@ const (
 func newRecorder() *recorder {
 	r := &recorder{size: batchFirst}
 	for i := range r.times {
-		r.times[i] = hdrhistogram.New(1, time.Hour.Microseconds(), 3)
+		r.times[i] = hdrhistogram.New(1, never.Microseconds(), 3)
 	}
 	return r
 }
@@ -83,8 +84,7 @@ func (r *recorder) done(j job, at time.Duration) {
 	}
 	r.requests++
 	took := at - j.at
-	// Within the bounds no value can be refused.
-	_ = r.times[j.class].RecordValue(min(took.Microseconds(), time.Hour.Microseconds()))
+	_ = r.times[j.class].RecordValue(took.Microseconds()) // no time is beyond its bounds
 	r.sums[j.class] += float64(took)
 	if j.class == workload.Page {
 		r.intoBatch(float64(took))
@@ -110,7 +110,8 @@ func (r *recorder) intoBatch(took float64) {
 }
 
 func (r *recorder) result() *Result {
-	out := &Result{Requests: r.requests, Overflow: r.overflows, Places: r.places}
+	out := &Result{Requests: r.requests, Overflow: r.overflows, Places: r.places,
+		Batches: len(r.batches)}
 	out.Pages, out.Static = r.timesOf(workload.Page), r.timesOf(workload.Static)
 	out.Mean = queueing.Interval{Mean: out.Pages.MeanMs}
 	if interval, err := queueing.MeanInterval(level,

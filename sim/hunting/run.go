@@ -143,7 +143,16 @@ func (s *simulation) play() error {
 	if s.network != nil {
 		s.network.over = true
 	}
-	return s.advance(never)
+	if err := s.advance(never); err != nil {
+		return err
+	}
+	for i := range s.servers {
+		if n := s.servers[i].connections; n > 0 {
+			return fmt.Errorf("hunting: %d requests at server %d do not end within 292 years", n,
+				i+1)
+		}
+	}
+	return nil
 }
 
 // advance plays what happens up to a time.

@@ -2,7 +2,10 @@ package datapath
 
 import (
 	"flag"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -16,6 +19,57 @@ var (
 	benchOnly = flag.String("rows", "",
 		"regular expression of the rows that are measured besides the yardstick; all without one")
 )
+
+// benchBounds are those within which repeats are what the kernel is told, and a run ends.
+const (
+	benchPassesBound = 1_000
+	benchRepeatBound = 1 << 30
+)
+
+// checkBench finds what is wrong with the bench's flags before anything is measured. Without these
+// faults, the file for results can be written.
+func checkBench(passes, repeat int, rows, file string) error {
+	if passes < 1 || passes > benchPassesBound {
+		return fmt.Errorf("-passes %d; choose 1 to %d", passes, benchPassesBound)
+	}
+	if repeat < 1 || repeat > benchRepeatBound {
+		return fmt.Errorf("-repeat %d; choose 1 to %d", repeat, benchRepeatBound)
+	}
+	if _, err := regexp.Compile(rows); err != nil {
+		return fmt.Errorf("-rows: %w", err)
+	}
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(fromRoot(file), os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("-json: %w", err)
+	}
+	return f.Close()
+}
+
+// fromRoot is a path that was said at the repository's root, where make runs; tests run in their
+// package's folder.
+func fromRoot(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join("..", path)
+}
+
+// hasRows reports whether another row than the yardstick was chosen. Where other benches follow,
+// theirs may be meant.
+func hasRows(b *testing.B, rows []benchRow) bool {
+	b.Helper()
+	if len(rows) > 1 {
+		return true
+	}
+	if *benchAgainst != "" {
+		b.Fatalf("no row of the programs matches -rows %q", *benchOnly)
+	}
+	fmt.Printf("no row of the programs matches -rows %q\n", *benchOnly)
+	return false
+}
 
 // benchDrift is by which part of their mean the two runs without a program, before and after that
 // with one, may differ. If they differ more, the machine did something else.

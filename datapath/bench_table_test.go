@@ -10,7 +10,8 @@ import (
 	"text/tabwriter"
 )
 
-var benchJSON = flag.String("json", "", "file to which the bench writes its rows as JSON")
+var benchJSON = flag.String("json", "", "file to which the bench writes its rows as "+
+	"JSON; relative to the root of the repository")
 
 // printRows prints rows whose passes count if they were not disturbed.
 func printRows(rows []benchRow, costs [][]cost) {
@@ -65,7 +66,7 @@ func writeResults(t testing.TB, results []benchResult) {
 	}
 	text, err := json.MarshalIndent(results, "", "  ")
 	must(t, err)
-	must(t, os.WriteFile(*benchJSON, append(text, '\n'), 0o644))
+	must(t, os.WriteFile(fromRoot(*benchJSON), append(text, '\n'), 0o644))
 }
 
 // benchResult is a line of the table.

@@ -9,10 +9,14 @@ import (
 // the ratio to a bare encapsulation in the same pass; with -against, beside another build. Method
 // and figures: docs/results/benchmarks.md.
 func BenchmarkPrograms(b *testing.B) {
+	must(b, checkBench(*benchPasses, *benchRepeat, *benchOnly, *benchJSON))
 	w := newWorld(b)
 	oneCPU(b)
 	driver := newBenchDriver(b, w.near)
 	rows := append(driver.programRows(b, w), driver.floorRows(b)...)
+	if !hasRows(b, rows) {
+		return
+	}
 	other := startOther(b)
 	costs := make([]rowCosts, len(rows))
 	for pass := 0; pass < benchPassesMost() && !enough(costs); pass++ {

@@ -11,7 +11,7 @@ dir=$(mktemp -d)
 trap 'git worktree remove --force "$dir/tree" 2>/dev/null || true; rm -rf "$dir"' EXIT
 go test -c -o "$dir/this.test" ./datapath
 
-if [ ! -x "$against" ]; then
+if [ ! -f "$against" ] || [ ! -x "$against" ]; then
 	commit=$(git rev-parse --verify --quiet "$against^{commit}") || {
 		echo "bench: AGAINST=$against is neither an executable file nor a commit" >&2
 		exit 1

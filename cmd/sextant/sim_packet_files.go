@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,12 +34,9 @@ func (p packetFiles) write() error {
 	if err := p.writeTables(); err != nil {
 		return err
 	}
-	for name, c := range map[string]chart.Chart{
-		"times.svg": packetChart(p.topology.Name(), p.schemes, p.items), "sizes.svg": p.bySize(),
-		"goodput.svg": p.goodputs(), "links.svg": p.utilizations(),
-	} {
+	for name, c := range p.plots() {
 		if !slices.ContainsFunc(c.Series, func(s chart.Series) bool { return len(s.Points) > 0 }) {
-			continue // of what these runs do not have
+			continue
 		}
 		if err := os.WriteFile(filepath.Join(p.dir, name), c.SVG(), 0o644); err != nil {
 			return fmt.Errorf("write a plot: %w", err)
@@ -47,10 +45,19 @@ func (p packetFiles) write() error {
 	return nil
 }
 
+// plots are all plots, by file; those of what these runs do not have are without points.
+func (p packetFiles) plots() map[string]chart.Chart {
+	return map[string]chart.Chart{
+		"times.svg": packetChart(p.topology.Name(), p.schemes, p.items), "sizes.svg": p.bySize(),
+		"goodput.svg": p.goodputs(), "links.svg": p.utilizations(),
+		"reroutes.svg": p.reroutes(), "reordering.svg": p.reordering(),
+	}
+}
+
 // clear removes what earlier runs left in the folder: tables and plots that these runs do not have
 // would be taken for theirs.
 func (p packetFiles) clear() error {
-	names := []string{"times.svg", "sizes.svg", "goodput.svg", "links.svg"}
+	names := slices.Collect(maps.Keys(p.plots()))
 	for _, table := range []string{"runs", "flows", "sizes", "links", "hosts"} {
 		for _, format := range tablefile.Formats() {
 			names = append(names, table+"."+format)
@@ -106,6 +113,34 @@ func (p packetFiles) utilizations() chart.Chart {
 			}
 			return used
 		})
+}
+
+// reroutes draws how often flows that ended had changed their paths, the most constant first.
+func (p packetFiles) reroutes() chart.Chart {
+	return p.sorted("Reroutes of flows", "flow, by reroutes", "changes of its path",
+		func(r *scenario.Result) (times []float64) {
+			for _, f := range r.Ended {
+				times = append(times, float64(f.Reroutes))
+			}
+			return times
+		})
+}
+
+// reordering draws which part of the packets of each run were overtaken.
+func (p packetFiles) reordering() chart.Chart {
+	c := chart.Chart{Title: "Reordering, " + p.topology.Name(), X: "seed",
+		Y: "packets that were overtaken (%)"}
+	for i, name := range p.schemes {
+		s := chart.Series{Name: name, Marks: true}
+		for _, r := range p.of(i) {
+			if r.Packets > 0 {
+				s.Points = append(s.Points, chart.Point{X: float64(r.Seed),
+					Y: 100 * float64(r.Reordered) / float64(r.Packets)})
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
 }
 
 // sorted draws values of the first seed's run in ascending order.

@@ -62,13 +62,14 @@ func TestSimPacketWorkers(t *testing.T) {
 		"sizes.parquet"}} {
 		one, many := filesIn(t, filepath.Join(dir, "1"+format)),
 			filesIn(t, filepath.Join(dir, "5"+format))
-		for _, name := range append(names, "times.svg", "sizes.svg", "links.svg") {
+		for _, name := range append(names, "times.svg", "sizes.svg", "links.svg",
+			"reroutes.svg", "reordering.svg") {
 			if one[name] == "" || one[name] != many[name] {
 				t.Errorf("%s: %d bytes by one worker, %d by five", name, len(one[name]),
 					len(many[name]))
 			}
 		}
-		if len(one) != 7 {
+		if len(one) != 9 {
 			t.Errorf("%s: %d files", format, len(one))
 		}
 	}
@@ -101,7 +102,7 @@ func TestSimPacketFolder(t *testing.T) {
 	}
 	slices.Sort(names)
 	if got := strings.Join(names, " "); got != "flows.parquet links.parquet links.svg "+
-		"runs.parquet sizes.parquet sizes.svg sizes.txt times.svg" {
+		"reordering.svg reroutes.svg runs.parquet sizes.parquet sizes.svg sizes.txt times.svg" {
 		t.Errorf("the folder has %s", got)
 	}
 }

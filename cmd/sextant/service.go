@@ -25,11 +25,21 @@ func (a *app) serviceList() *cobra.Command {
 		Example:     "  sextant lab exec quickstart edge -- sextant service list",
 		Annotations: seeAlso("sextant service show", "sextant backend list"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answered(a, servicesView)(a.lister().Services(cmd.Context(), "", api.Role(role)))
+			services, err := a.services(cmd.Context(), "", api.Role(role))
+			return answered(a, servicesView)(services, err)
 		},
 	}
 	roleFlag(cmd, &role)
 	return a.watched(cmd)
+}
+
+// services returns the services of a name and a role; "" is all. Agents have none of a role that
+// does not exist, so that a typo would look like a node without services.
+func (a *app) services(ctx context.Context, name string, role api.Role) ([]api.Service, error) {
+	if role != "" && role != api.Edge && role != api.Host {
+		return nil, usageErrorf("unknown role %q; write edge or host", role)
+	}
+	return a.lister().Services(ctx, name, role)
 }
 
 func roleFlag(cmd *cobra.Command, role *string) {
@@ -102,11 +112,11 @@ func (a *app) serviceShow() *cobra.Command {
 // findServices returns the services of a name, one per role, or an error that lists those that
 // there are.
 func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]api.Service, error) {
-	found, err := a.lister().Services(ctx, name, role)
+	found, err := a.services(ctx, name, role)
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	services, err := a.lister().Services(ctx, "", role)
+	services, err := a.services(ctx, "", role)
 	if err != nil {
 		return nil, err
 	}

@@ -142,6 +142,9 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions,
 	if a.progress {
 		defer a.progressLine("")
 	}
+	if text := o.tooShort(); text != "" && !a.quiet {
+		a.say("%s", text)
+	}
 	for _, load := range o.loads {
 		first := 0.0
 		for i, policy := range o.policies {

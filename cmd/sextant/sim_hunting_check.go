@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ const (
 	huntingSlowest = 0.001
 	huntingFastest = 1_000.
 	huntingLasts   = 1e18 // nanoseconds, of a run
+	huntingWarmUp  = 20   // requests per core
 	huntingStalls  = 2e6  // of all servers in a run
 )
 
@@ -146,4 +148,15 @@ func (o huntingOptions) rate(load float64) float64 {
 // lasts is for how many nanoseconds requests come, also those that are not measured.
 func (o huntingOptions) lasts(load float64) float64 {
 	return 1.1 * float64(o.requests) / o.rate(load) * float64(time.Second)
+}
+
+// tooShort warns of a run that is over before queues have grown; "": it is long enough.
+func (o huntingOptions) tooShort() string {
+	cores := float64(o.servers) * float64(o.cores)
+	if float64(o.requests)/10 >= huntingWarmUp*cores {
+		return ""
+	}
+	return fmt.Sprintf("warning: servers begin idle, and are measured after %.2g requests per "+
+		"core: means may be too low; --requests %.0f or more has %d", float64(o.requests)/10/cores,
+		10*huntingWarmUp*cores, huntingWarmUp)
 }

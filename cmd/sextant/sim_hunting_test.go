@@ -85,3 +85,15 @@ func TestSimHuntingHonest(t *testing.T) {
 		t.Errorf("%v: a 99th percentile below 10 h\n%s", err, out)
 	}
 }
+
+// Servers begin idle: a run that is over before queues have grown has means that are too low.
+func TestSimHuntingTooShort(t *testing.T) {
+	for requests, warned := range map[string]bool{"19000": true, "20000": false} {
+		w := newWorld(t, fakeNode)
+		out := w.run("sim", "hunting", "--load", "0.5", "--policy", "random", "--servers", "50",
+			"--requests", requests)
+		if strings.Contains(out, "begin idle") != warned {
+			t.Errorf("%s requests:\n%s", requests, out)
+		}
+	}
+}

@@ -44,6 +44,18 @@ var sessions = []struct {
 		"service list -o name",
 		"service list --role host", "service list --role edge -o name",
 	}},
+	{"service-list-some", fakeNode, false, []string{
+		"service list web", "service list w* *s -o name", "service list none*",
+		"service list none* -o json", "service list w* none", "service list api --role edge",
+		"service list [a-", "service list --sort packets -o name",
+		"service list --sort refused -o name", "service list --sort endpoint",
+		"service list --limit 1 --sort packets", "service list --limit 4 -o name",
+		"service list --limit 1 -q", "service list --limit 1 -o name", "service list --limit -1",
+		"service list web d* --limit 1 -o json", "service list --sum", "service list --sum -o wide",
+		"service list --sum -o json", "service list --sum --role edge -o yaml",
+		"service list --sum --role host a* -o wide", "service list --sum none* -o yaml",
+		"service list --sum --limit 2 -o name", "service list --sum --limit 2 --sort packets",
+	}},
 	{"flow-trace", fakeNode, false, []string{
 		"flow trace 203.0.113.7:40000 198.51.100.80:80",
 		"flow trace [2001:db8::7]:40000 [2001:db8:80::80]:80 -o json",
@@ -349,7 +361,8 @@ func TestCompletionOfNames(t *testing.T) {
 	for _, line := range []string{
 		"__complete service show w", "__complete backend drain web ", "__complete backend drain ",
 		"__complete service add x --policy ",
-		"__complete service show web ", "__complete lab up ",
+		"__complete service show web ", "__complete lab up ", "__complete service list web ",
+		"__complete service list --sort ",
 	} {
 		words := strings.Split(line, " ")
 		text.WriteString(w.run(words...))

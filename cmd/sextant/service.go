@@ -10,27 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
-	"sextant/packet/lists"
 )
 
 func (a *app) serviceCommand() *cobra.Command {
 	return noun("service", "Services: what clients connect to", seeAlso("sextant backend"),
 		a.serviceList(), a.serviceShow(), a.serviceAdd(), a.serviceSet(), a.serviceDelete())
-}
-
-func (a *app) serviceList() *cobra.Command {
-	var role string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the services of this node, with their counters",
-		Example:     "  sextant lab exec quickstart edge -- sextant service list",
-		Annotations: seeAlso("sextant service show", "sextant backend list"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			services, err := a.services(cmd.Context(), "", api.Role(role))
-			return answered(a, servicesView)(services, err)
-		},
-	}
-	roleFlag(cmd, &role)
-	return a.watched(cmd)
 }
 
 // services returns the services of a name and a role; "" is all. Agents have none of a role that
@@ -120,8 +104,7 @@ func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]a
 	if err != nil {
 		return nil, err
 	}
-	names := lists.Map(services, func(s api.Service) string { return s.Name })
-	return nil, absent("service", name, names)
+	return nil, absent("service", name, serviceNames(services))
 }
 
 func absent(what, name string, known []string) error {

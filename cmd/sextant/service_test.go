@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A role that does not exist is no role without services.
@@ -14,5 +16,25 @@ func TestServicesOfUnknownRole(t *testing.T) {
 			!strings.HasSuffix(out, "[exit 2]\n") {
 			t.Errorf("%v:\n%s", arguments, out)
 		}
+	}
+}
+
+// With -w the choice is made anew for each picture, and nothing is written beside the pictures.
+func TestServiceListWatched(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	e := w.env("service", "list", "*s*", "--sort", "packets", "--limit", "1", "-w")
+	ctx, cancel := context.WithCancel(t.Context())
+	pictures := 0
+	e.sleep = func(context.Context, time.Duration) {
+		if pictures++; pictures == 2 {
+			cancel()
+		}
+	}
+	if code := run(ctx, e); code != exitOK || w.stderr.Len() > 0 {
+		t.Errorf("exit code %d: %s", code, w.stderr.String())
+	}
+	out := w.stdout.String()
+	if strings.Count(out, "\ndns ") != 2 || strings.Count(out, "\n") != 6 {
+		t.Errorf("two pictures of a service:\n%s", out)
 	}
 }

@@ -21,7 +21,7 @@ type huntingOptions struct {
 	loads                            []float64
 	requests                         uint64
 	service, handshake, news         time.Duration
-	serviceTimes                     string
+	arrivals, serviceTimes           string
 	speeds                           []float64
 	stall, stallEvery                time.Duration
 	stallSpeed                       float64
@@ -35,9 +35,11 @@ func (a *app) simHunting() *cobra.Command {
 		Use: "hunting", Short: "Simulate service hunting, and compare response times by policy",
 		Long: `Simulate service hunting, and compare response times by acceptance policy.
 
-Requests come as a Poisson stream and need a time of a core that is exponentially distributed or
-as --service-times says: constant, bimodal (one of 100 takes 100 times as long) or pareto
-(heavy-tailed: shape 1.2, the longest 10,000 times the shortest). A server shares its cores
+Requests come as a Poisson stream or as --arrivals says: bursty (a fifth of the time at twice the
+mean rate, in bursts of 20 mean service times) or diurnal (from half to one and a half times the
+mean rate, in a day of 1,000 mean service times). They need a time of a core that is exponentially
+distributed or as --service-times says: constant, bimodal (one of 100 takes 100 times as long) or
+pareto (heavy-tailed: shape 1.2, the longest 10,000 times the shortest). A server shares its cores
 equally among its workers; further connections wait in its backlog. The candidates of a request
 are those that the edge would choose, and servers decide as hosts do. All policies see the same
 requests.
@@ -60,6 +62,7 @@ of the first policy at the same load. ± is half the 95 % confidence interval of
 requests are too few to tell.`,
 		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
   sextant sim hunting --speeds 1,1,1,0.5 --stall 200ms --policy random,average/3,prequal
+  sextant sim hunting --arrivals bursty --service-times pareto --policy average/6,charon/2,prequal
   sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
 		Annotations: seeAlso("sextant experiment", "sextant demo"),
 		RunE: func(cmd *cobra.Command,
@@ -85,6 +88,8 @@ requests are too few to tell.`,
 		"requests of each run; a tenth more come before and are not measured")
 	flags.DurationVar(&o.service, "service", 10*time.Millisecond,
 		"mean time of a core that a request needs")
+	flags.StringVar(&o.arrivals, "arrivals", workload.ArrivalsNames()[0],
+		"how their rate changes around its mean")
 	flags.StringVar(&o.serviceTimes, "service-times", workload.ServiceTimesNames()[0],
 		"distribution of these times")
 	flags.Float64SliceVar(&o.speeds, "speeds", []float64{1},
@@ -103,6 +108,7 @@ requests are too few to tell.`,
 	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
 	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "jsq/2", "jsq",
 		"charon/2", "prequal")
+	complete(cmd, "arrivals", workload.ArrivalsNames()...)
 	complete(cmd, "service-times", workload.ServiceTimesNames()...)
 	return cmd
 }
@@ -172,9 +178,13 @@ func (a *app) hunt(ctx context.Context, o huntingOptions, load float64, policy s
 	if err != nil {
 		return item, usageErrorf("--service-times: %w", err)
 	}
+	arrivals, err := workload.ParseArrivals(o.arrivals)
+	if err != nil {
+		return item, usageErrorf("--arrivals: %w", err)
+	}
 	until := time.Duration(o.lasts(load))
 	requests := workload.NewPoisson(o.rate(load), o.service, o.seed)
-	requests.ServiceTimes = times
+	requests.Arrivals, requests.ServiceTimes = arrivals, times
 	c := o.config(scheme)
 	c.Requests, c.Until, c.WarmUp, c.Paces = requests, until, until/11, o.paces(until)
 	c.Progress = func(now time.Duration) error {

@@ -30,6 +30,9 @@ func (o huntingOptions) check(given func(flag string) bool) ([]hunting.Scheme, e
 	if _, err := workload.ParseServiceTimes(o.serviceTimes); err != nil {
 		return nil, usageErrorf("--service-times: %w", err)
 	}
+	if _, err := workload.ParseArrivals(o.arrivals); err != nil {
+		return nil, usageErrorf("--arrivals: %w", err)
+	}
 	if o.balancers < 1 {
 		return nil, usageErrorf("--balancers must be above 0")
 	}

@@ -51,7 +51,7 @@ func TestSimHuntingRefuses(t *testing.T) {
 		{"--stall-speed", "0.5"}, {"--stall-every", "1s"}, {"--stall", "-1s"},
 		{"--stall", "1s", "--stall-speed", "Inf"}, {"--stall", "1s", "--stall-speed", "NaN"},
 		{"--stall", "1s", "--stall-every", "2562047h"}, {"--stall", "1ns", "--stall-every", "1ns"},
-		{"--service-times", "normal"}} {
+		{"--service-times", "normal"}, {"--arrivals", "weekly"}} {
 		w := newWorld(t, fakeNode)
 		if out := w.run(append([]string{"sim", "hunting"}, wrong...)...); !strings.HasSuffix(out,
 			"[exit 2]\n") {

@@ -109,7 +109,10 @@ func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]a
 
 func absent(what, name string, known []string) error {
 	mend := "none is configured: add it first"
-	if len(known) > 0 {
+	const shown = 10 // a node can have thousands
+	if more := len(known) - shown; more > 0 {
+		mend = fmt.Sprintf("known: %s and %d more", strings.Join(known[:shown], ", "), more)
+	} else if len(known) > 0 {
 		mend = "known: " + strings.Join(known, ", ")
 	}
 	return &api.Error{Code: api.NotFound, Message: fmt.Sprintf("there is no %s %q; %s", what, name,

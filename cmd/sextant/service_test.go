@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -36,5 +37,19 @@ func TestServiceListWatched(t *testing.T) {
 	out := w.stdout.String()
 	if strings.Count(out, "\ndns ") != 2 || strings.Count(out, "\n") != 6 {
 		t.Errorf("two pictures of a service:\n%s", out)
+	}
+}
+
+// Of thousands of names the first few are told.
+func TestAbsent(t *testing.T) {
+	var names []string
+	for i := range 10_000 {
+		names = append(names, fmt.Sprintf("s%04d", i))
+	}
+	for known, want := range map[int]string{0: "none is configured: add it first",
+		2: "known: s0000, s0001", 10_000: "s0008, s0009 and 9990 more"} {
+		if err := absent("service", "web", names[:known]); !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("of %d: %v", known, err)
+		}
 	}
 }

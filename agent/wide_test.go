@@ -16,14 +16,20 @@ func BenchmarkWide(b *testing.B) {
 	for _, size := range []struct {
 		name               string
 		services, backends int
-	}{{"1000x10", 1000, 10}, {"10000x10", 10000, 10}} {
-		b.Run(size.name, func(b *testing.B) { wide(b, size.services, size.backends) })
+		most               string // that the file says a service has; "": nothing
+	}{{"1000x10", 1000, 10, ""}, {"10000x10", 10000, 10, ""},
+		{"10000x10-sized", 10000, 10, "      maxBackends: 10\n"}} {
+		b.Run(size.name, func(b *testing.B) {
+			const list = "      backends:\n"
+			wide(b, strings.ReplaceAll(manyServices(size.services, size.backends), list,
+				size.most+list))
+		})
 	}
 }
 
-func wide(b *testing.B, services, backends int) {
+func wide(b *testing.B, node string) {
 	m := newMachine(b)
-	text := m.text(manyServices(services, backends))
+	text := m.text(node)
 	step := func(name string, do func()) {
 		at := time.Now()
 		do()

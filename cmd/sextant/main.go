@@ -31,7 +31,11 @@ import (
 var version = "unknown"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop) // who asks a second time waits for nothing
 	e := processEnv()
 	e.runAgent, e.unload, e.demo, e.examine, e.machine = runAgent, unload, demo, examine, machine

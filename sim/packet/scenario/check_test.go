@@ -112,18 +112,7 @@ duration: 10ms
 `
 	const flows = "start_s,from,to,bytes\n0,host0-0,host0-2,14480\n0,host0-1,host0-2,14480\n" +
 		"0.005,host0-0,host0-1,1\n"
-	c, err := Parse([]byte(text), files{"flows": flows}.read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.Topology.Graph(unopened)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Run(g, "ecmp", 1, func(float64) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := runWith(t, text, files{"flows": flows}, "ecmp", 1)
 	const (
 		perByte, delay = 8_000, 1_000_000 // ps
 		full           = 1500 * perByte
@@ -147,14 +136,7 @@ duration: 10ms
 // A run ends soon after it is asked to, although all of its packets are in a small part of it.
 func TestEndsSoon(t *testing.T) {
 	text := strings.Replace(small, "load: 0.3}", "load: 0.3, until: 100us}", 1)
-	c, err := Parse([]byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.Topology.Graph(unopened)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, g := parsed(t, text, nil)
 	least := 1.0
 	if _, err := c.Run(g, "ecmp", 1, func(part float64) error {
 		least = min(least, part)
@@ -177,14 +159,7 @@ func TestHosts(t *testing.T) {
 		{"{kind: vl2, da: 2, di: 2, hosts: 2}", 2, 8},
 	} {
 		rest := small[strings.Index(small, "\nlinks"):]
-		s, err := Parse([]byte("topology: "+c.topology+rest), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := s.Topology.Graph(unopened)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, g := parsed(t, "topology: "+c.topology+rest, nil)
 		n, err := s.Network(g)
 		if err != nil {
 			t.Fatal(err)

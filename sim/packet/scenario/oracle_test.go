@@ -112,18 +112,7 @@ duration: 20s
 				1_000_000_007-float64(3*leaf+host)*13_001_011)
 		}
 	}
-	c, err := Parse(fmt.Appendf(nil, text, slow), files{"./sizes": "1 0\n14480 1\n"}.read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.Topology.Graph(unopened)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Run(g, "ecmp", 1, func(float64) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := runWith(t, fmt.Sprintf(text, slow), files{"./sizes": "1 0\n14480 1\n"}, "ecmp", 1)
 	plain := &storeAndForward{free: map[string]int64{}, delay: 3_000_000,
 		perByte: func(link string) int64 {
 			return int64(math.Round(8e12 * 1024 / rates[link]))

@@ -23,9 +23,10 @@ failures: [{from: leaf1, to: spine0, at: 20ms, back: 40ms}]
 
 func unopened(string) (*topology.Graph, error) { return nil, errors.New("no file is to be opened") }
 
-func run(t *testing.T, text, scheme string, seed uint64) *Result {
+// parsed is a scenario, which may name files, with its topology.
+func parsed(t *testing.T, text string, f files) (*Scenario, *topology.Graph) {
 	t.Helper()
-	c, err := Parse([]byte(text), nil)
+	c, err := Parse([]byte(text), f.read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +34,17 @@ func run(t *testing.T, text, scheme string, seed uint64) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, g
+}
+
+func run(t *testing.T, text, scheme string, seed uint64) *Result {
+	t.Helper()
+	return runWith(t, text, nil, scheme, seed)
+}
+
+func runWith(t *testing.T, text string, f files, scheme string, seed uint64) *Result {
+	t.Helper()
+	c, g := parsed(t, text, f)
 	r, err := c.Run(g, scheme, seed, func(float64) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -104,14 +116,7 @@ func TestSlowLink(t *testing.T) {
 		t.Errorf("99th percentile %g ms, %g ms without the slow link; peak load %g", r.P99Ms,
 			fast.P99Ms, r.PeakLoad)
 	}
-	c, err := Parse([]byte(strings.Replace(slow, "spine1", "spine7", 1)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.Topology.Graph(unopened)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, g := parsed(t, strings.Replace(slow, "spine1", "spine7", 1), nil)
 	if _, err := c.Network(g); err == nil || !strings.Contains(err.Error(), `"spine7"`) {
 		t.Errorf("a link to a node that is not there: %v", err)
 	}

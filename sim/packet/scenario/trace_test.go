@@ -32,18 +32,7 @@ func TestTrace(t *testing.T) {
 	}
 	text := strings.Replace(small, "pattern: random, sizes: 20000, load: 0.3",
 		"pattern: trace, trace: flows.csv", 1)
-	c, err := Parse([]byte(text), files{"flows.csv": lines.String()}.read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.Topology.Graph(unopened)
-	if err != nil {
-		t.Fatal(err)
-	}
-	played, err := c.Run(g, "ecmp", 1, func(float64) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	played := runWith(t, text, files{"flows.csv": lines.String()}, "ecmp", 1)
 	if drawn.Flows < 100 || drawn.Unfinished > 0 {
 		t.Fatalf("%d flows ended and %d did not: all are to be in the trace", drawn.Flows,
 			drawn.Unfinished)
@@ -90,15 +79,8 @@ func TestTraceRefused(t *testing.T) {
 	}
 	text := strings.Replace(small, "pattern: random, sizes: 20000, load: 0.3",
 		"pattern: trace, trace: flows.csv", 1)
-	c, err := Parse([]byte(text), files{
-		"flows.csv": "start_s,from,to,bytes\n0,host0-0,nobody,1\n"}.read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.Topology.Graph(unopened)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, g := parsed(t, text, files{
+		"flows.csv": "start_s,from,to,bytes\n0,host0-0,nobody,1\n"})
 	if _, err := c.Run(g, "ecmp", 1, func(float64) error { return nil }); err == nil ||
 		!strings.Contains(err.Error(), "nobody") {
 		t.Errorf("a host that is not there: %v", err)

@@ -56,8 +56,8 @@ func (a *app) serviceList() *cobra.Command {
 	orders := append([]string{"name"}, lists.Map(serviceCounters, serviceCounter.order)...)
 	cmd := &cobra.Command{
 		Use: "list [NAME...]", Short: "List the services of this node, with their counters",
-		Long: `List the services of this node, with their counters: all, or those of the names. A name may be a shell pattern, like
-'web-*', with * ? and [a-z].`,
+		Long: `List the services of this node, with their counters: all, or those of the names. A name may be
+a shell pattern, like 'web-*', with * ? and [a-z].`,
 		Example: `  sextant lab exec quickstart edge -- sextant service list
   sextant service list 'web-*' --sort packets --limit 20
   sextant service list --role edge --sum`,

@@ -67,11 +67,11 @@ requests are too few to tell.`,
 		Annotations: seeAlso("sextant experiment", "sextant demo"),
 		RunE: func(cmd *cobra.Command,
 			_ []string) error {
-			schemes, err := o.check(cmd.Flags().Changed)
+			plan, err := o.check(cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
-			return a.runHunting(cmd.Context(), o, schemes)
+			return a.runHunting(cmd.Context(), o, plan)
 		},
 	}
 	flags := cmd.Flags()
@@ -141,8 +141,7 @@ type huntingReport struct {
 	Items     []huntingItem `json:"items"`
 }
 
-func (a *app) runHunting(ctx context.Context, o huntingOptions,
-	schemes []hunting.Scheme) error {
+func (a *app) runHunting(ctx context.Context, o huntingOptions, plan huntingPlan) error {
 	report := huntingReport{Servers: o.servers, Cores: o.cores,
 		ServiceMs: o.service.Seconds() * 1000}
 	if a.progress {
@@ -153,8 +152,8 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions,
 	}
 	for _, load := range o.loads {
 		first := 0.0
-		for i, policy := range o.policies {
-			item, err := a.hunt(ctx, o, load, policy, schemes[i])
+		for i := range o.policies {
+			item, err := a.hunt(ctx, o, plan, load, i)
 			if err != nil {
 				return err
 			}
@@ -170,22 +169,15 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions,
 	return a.show(report.view())
 }
 
-// hunt simulates one policy at one load.
-func (a *app) hunt(ctx context.Context, o huntingOptions, load float64, policy string,
-	scheme hunting.Scheme) (huntingItem, error) {
+// hunt simulates a policy, by its number, at one load.
+func (a *app) hunt(ctx context.Context, o huntingOptions, plan huntingPlan, load float64,
+	number int) (huntingItem, error) {
+	policy := o.policies[number]
 	item := huntingItem{Policy: policy, Load: load}
-	times, err := workload.ParseServiceTimes(o.serviceTimes)
-	if err != nil {
-		return item, usageErrorf("--service-times: %w", err)
-	}
-	arrivals, err := workload.ParseArrivals(o.arrivals)
-	if err != nil {
-		return item, usageErrorf("--arrivals: %w", err)
-	}
 	until := time.Duration(o.lasts(load))
 	requests := workload.NewPoisson(o.rate(load), o.service, o.seed)
-	requests.Arrivals, requests.ServiceTimes = arrivals, times
-	c := o.config(scheme)
+	requests.Arrivals, requests.ServiceTimes = plan.arrivals, plan.times
+	c := o.config(plan.schemes[number])
 	c.Requests, c.Until, c.WarmUp, c.Paces = requests, until, until/11, o.paces(until)
 	c.Progress = func(now time.Duration) error {
 		if a.progress {

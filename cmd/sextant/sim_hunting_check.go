@@ -21,49 +21,55 @@ const (
 	huntingStalls  = 2e6  // of all servers in a run
 )
 
-// check finds what is wrong before anything runs. It returns the schemes of all policies.
-func (o huntingOptions) check(given func(flag string) bool) ([]hunting.Scheme, error) {
-	schemes, err := o.schemes()
-	if err != nil {
-		return nil, err
+// huntingPlan is what names in the flags stand for.
+type huntingPlan struct {
+	schemes  []hunting.Scheme // of all policies
+	times    workload.ServiceTimes
+	arrivals workload.Arrivals
+}
+
+// check finds what is wrong before anything runs.
+func (o huntingOptions) check(given func(flag string) bool) (p huntingPlan, err error) {
+	if p.schemes, err = o.schemes(); err != nil {
+		return p, err
 	}
-	if _, err := workload.ParseServiceTimes(o.serviceTimes); err != nil {
-		return nil, usageErrorf("--service-times: %w", err)
+	if p.times, err = workload.ParseServiceTimes(o.serviceTimes); err != nil {
+		return p, usageErrorf("--service-times: %w", err)
 	}
-	if _, err := workload.ParseArrivals(o.arrivals); err != nil {
-		return nil, usageErrorf("--arrivals: %w", err)
+	if p.arrivals, err = workload.ParseArrivals(o.arrivals); err != nil {
+		return p, usageErrorf("--arrivals: %w", err)
 	}
 	if o.balancers < 1 {
-		return nil, usageErrorf("--balancers must be above 0")
+		return p, usageErrorf("--balancers must be above 0")
 	}
 	if o.servers < 1 || o.servers > hunting.MaxServers {
-		return nil, usageErrorf("--servers must be 1 to %d", hunting.MaxServers)
+		return p, usageErrorf("--servers must be 1 to %d", hunting.MaxServers)
 	}
 	if o.buckets < 1 || o.buckets > consistenthash.MaxSlots {
-		return nil, usageErrorf("--buckets must be 1 to %d", consistenthash.MaxSlots)
+		return p, usageErrorf("--buckets must be 1 to %d", consistenthash.MaxSlots)
 	}
 	if err := o.checkDurations(); err != nil {
-		return nil, err
+		return p, err
 	}
 	if err := o.checkSpeeds(given); err != nil {
-		return nil, err
+		return p, err
 	}
-	told := slices.ContainsFunc(schemes, func(s hunting.Scheme) bool {
+	told := slices.ContainsFunc(p.schemes, func(s hunting.Scheme) bool {
 		return s.Choice == hunting.LeastReported || s.Choice == hunting.ByProbes
 	})
 	if !told && (given("balancers") || given("news")) {
-		return nil, usageErrorf("--balancers and --news are for policies charon and prequal, of " +
+		return p, usageErrorf("--balancers and --news are for policies charon and prequal, of " +
 			"which there is none; add one, or leave them out")
 	}
 	if err := o.checkLoads(); err != nil {
-		return nil, err
+		return p, err
 	}
-	for i, scheme := range schemes {
+	for i, scheme := range p.schemes {
 		if err := o.config(scheme).Check(); err != nil {
-			return nil, usageErrorf("--policy %s: %w", o.policies[i], err)
+			return p, usageErrorf("--policy %s: %w", o.policies[i], err)
 		}
 	}
-	return schemes, nil
+	return p, nil
 }
 
 func (o huntingOptions) schemes() (schemes []hunting.Scheme, err error) {

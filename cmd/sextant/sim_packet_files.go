@@ -28,13 +28,14 @@ type packetFiles struct {
 }
 
 func (p packetFiles) write() error {
-	if err := p.clear(); err != nil {
+	plots := p.plots()
+	if err := p.clear(plots); err != nil {
 		return err
 	}
 	if err := p.writeTables(); err != nil {
 		return err
 	}
-	for name, c := range p.plots() {
+	for name, c := range plots {
 		if !slices.ContainsFunc(c.Series, func(s chart.Series) bool { return len(s.Points) > 0 }) {
 			continue
 		}
@@ -56,8 +57,8 @@ func (p packetFiles) plots() map[string]chart.Chart {
 
 // clear removes what earlier runs left in the folder: tables and plots that these runs do not have
 // would be taken for theirs.
-func (p packetFiles) clear() error {
-	names := slices.Collect(maps.Keys(p.plots()))
+func (p packetFiles) clear(plots map[string]chart.Chart) error {
+	names := slices.Collect(maps.Keys(plots))
 	for _, table := range []string{"runs", "flows", "sizes", "links", "hosts"} {
 		for _, format := range tablefile.Formats() {
 			names = append(names, table+"."+format)

@@ -10,8 +10,8 @@ import (
 // Of ten thousand services a change touches a few, and leaves the others where they are in the
 // configuration: what is done for each service is done for those few.
 
-// since is what a role that is to take the place of another one has in common with it: the same
-// endpoints at the same places. Until it has taken it.
+// since is of a role that is to take the place of another one, until it has taken it: both have the
+// same endpoints at the same places.
 type since struct {
 	runs    *Role
 	changed []int // places of services that are not what they were

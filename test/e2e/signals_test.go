@@ -12,16 +12,16 @@ import (
 // A command that is interrupted, told to end, or whose terminal goes ends by itself, so that it can
 // take down what it has set up. One that nohup started goes on without a terminal.
 func TestCommandsEnd(t *testing.T) {
+	const long = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"
 	program := buildSextant(t)
 	for _, c := range []struct {
-		name, before string
-		loads        string
-		signal       os.Signal
-		code         int
+		name, before, loads string
+		signal              os.Signal
+		code                int
 	}{
-		{"interrupted", "", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9", os.Interrupt, 1},
-		{"told to end", "", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9", syscall.SIGTERM, 1},
-		{"without a terminal", "", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9", syscall.SIGHUP, 1},
+		{"interrupted", "", long, os.Interrupt, 1},
+		{"told to end", "", long, syscall.SIGTERM, 1},
+		{"without a terminal", "", long, syscall.SIGHUP, 1},
 		{"without a terminal, by nohup", "trap '' HUP; ", "0.1", syscall.SIGHUP, 0},
 	} {
 		command := exec.Command("sh", "-c", c.before+"exec "+program+" sim hunting --servers "+

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,10 @@ import (
 func TestCommandsEnd(t *testing.T) {
 	const long = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"
 	program := buildSextant(t)
+	// Who heeds SIGHUP starts others that do, also if the tests themselves run by nohup.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	for _, c := range []struct {
 		name, before, loads string
 		signal              os.Signal

@@ -18,7 +18,8 @@ func BenchmarkWide(b *testing.B) {
 		services, backends int
 		most               string // that the file says a service has; "": nothing
 	}{{"1000x10", 1000, 10, ""}, {"10000x10", 10000, 10, ""},
-		{"10000x10-sized", 10000, 10, "      maxBackends: 10\n"}} {
+		{"10000x10-sized", 10000, 10, "      maxBackends: 10\n"},
+		{"1x10000", 1, 10000, "      maxBackends: 10000\n"}} {
 		b.Run(size.name, func(b *testing.B) {
 			const list = "      backends:\n"
 			wide(b, strings.ReplaceAll(manyServices(size.services, size.backends), list,
@@ -44,7 +45,7 @@ func wide(b *testing.B, node string) {
 	for i, name := range []string{"first-drain", "drain"} {
 		step(name, func() {
 			state := config.Draining
-			_, err := r.PutBackend(ctx, api.Update, "s7", fmt.Sprintf("b%d", i),
+			_, err := r.PutBackend(ctx, api.Update, "s0", fmt.Sprintf("b%d", i),
 				api.BackendSpec{State: &state})
 			must(b, err)
 		})

@@ -59,9 +59,7 @@ func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
 		r.pages = append(r.pages, &all[i])
 	}
 	r.reach = make([]uint16, len(all)*pageSlots)
-	for slot := range slots {
-		r.fill(slot, r.at(slot))
-	}
+	r.fillAll()
 	r.index = newSlotIndex(r)
 	return r, nil
 }
@@ -180,34 +178,6 @@ func (r *Ranking) All(slot int) []uint16 {
 		all[i] = r.scorer.standing(slot, m.ID)
 	}
 	return inOrder(all)
-}
-
-// fill finds the best members of a slot among all.
-func (r *Ranking) fill(slot int, o *order) {
-	var best [rankingDepth]standing
-	known, bound := 0, everybody
-	for _, m := range r.members {
-		here := r.scorer.standing(slot, m.ID)
-		if known == rankingDepth {
-			if !here.before(best[known-1]) {
-				if here.before(bound) {
-					bound = here
-				}
-				continue
-			}
-			if best[known-1].before(bound) {
-				bound = best[known-1]
-			}
-		}
-		known = min(known+1, rankingDepth)
-		i := known - 1
-		for ; i > 0 && here.before(best[i-1]); i-- {
-			best[i], o.ids[i] = best[i-1], o.ids[i-1]
-		}
-		best[i], o.ids[i] = here, m.ID
-	}
-	o.known, o.bound = uint8(known), bound
-	r.widen(slot, bound.score)
 }
 
 // remove takes a member of the ranking before out of all slots. Slots of which too little is known

@@ -1,6 +1,7 @@
 package consistenthash_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -164,8 +165,14 @@ func TestRankingIsFixed(t *testing.T) {
 }
 
 func BenchmarkRank(b *testing.B) {
-	for b.Loop() {
-		rank(b, benchSlots, 1, equalMembers(benchMembers))
+	for _, size := range []struct{ slots, members int }{
+		{benchSlots, benchMembers}, {6_421, 100}, {64_007, 1_000}, {640_007, 10_000},
+	} {
+		b.Run(fmt.Sprintf("%dof%d", size.slots, size.members), func(b *testing.B) {
+			for b.Loop() {
+				rank(b, size.slots, 1, equalMembers(size.members))
+			}
+		})
 	}
 }
 

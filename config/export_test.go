@@ -15,3 +15,6 @@ func InParts(data []byte) bool {
 
 // ValidateAfter is validateAfter.
 var ValidateAfter = validateAfter
+
+// MarshalWhole is what a node's text has to be, by the library.
+var MarshalWhole = marshalWhole

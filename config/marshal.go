@@ -15,7 +15,10 @@ import (
 // Marshal writes the canonical text of a node file: every value is there,
 // defaults too, and Parse reads it back as the same node. The secret is in
 // it in plain text; Redact takes it out.
-func Marshal(n *Node) ([]byte, error) {
+func Marshal(n *Node) ([]byte, error) { return new(Writer).Marshal(n) }
+
+// marshalWhole is Marshal in one piece.
+func marshalWhole(n *Node) ([]byte, error) {
 	text, err := yaml.MarshalWithOptions(nodeDocument(n), yaml.IndentSequence(true))
 	if err != nil {
 		return nil, fmt.Errorf("write node %q as YAML: %w", n.Name, err)

@@ -34,11 +34,11 @@ const serviceIndent, listIndent = "    ", "  "
 func (w *Writer) Marshal(n *Node) ([]byte, error) {
 	if n.Edge == nil || len(n.Edge.Services) == 0 {
 		w.services = nil
-		return Marshal(n)
+		return marshalWhole(n)
 	}
 	edge, frame := *n.Edge, *n
 	edge.Services, frame.Edge = []Service{{Name: markName}}, &edge
-	text, err := Marshal(&frame)
+	text, err := marshalWhole(&frame)
 	if err != nil {
 		return nil, err
 	}

@@ -11,13 +11,13 @@ import (
 	"sextant/config"
 )
 
-// A Writer writes what Marshal does, whatever it wrote before.
+// A Writer writes what the library does in one piece, whatever it wrote before.
 func TestWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w config.Writer
 		n := drawNode(t)
 		for range rapid.IntRange(1, 4).Draw(t, "texts") {
-			want, err := config.Marshal(n)
+			want, err := config.MarshalWhole(n)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,9 +9,31 @@ import (
 	"sextant/linux/facts"
 )
 
+// routeReader asks the kernel for many routes: by one socket, and once for each interface.
+type routeReader struct {
+	handle  *netlink.Handle
+	devices map[int]routeDevice
+}
+
+// routeDevice is an interface to which routes lead.
+type routeDevice struct {
+	name       string
+	neighbours map[netip.Addr]int // their states
+}
+
+func newRouteReader() *routeReader {
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		handle = &netlink.Handle{} // which opens a socket for each question
+	}
+	return &routeReader{handle, map[int]routeDevice{}}
+}
+
+func (r *routeReader) close() { r.handle.Close() }
+
 // isLocal reports whether packets to an address are delivered on this machine.
-func isLocal(a netip.Addr) bool {
-	routes, err := netlink.RouteGet(a.AsSlice())
+func (r *routeReader) isLocal(a netip.Addr) bool {
+	routes, err := r.handle.RouteGet(a.AsSlice())
 	return err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL
 }
 
@@ -24,28 +46,36 @@ var neighbourStates = map[int]string{
 }
 
 // routeTo asks the kernel for the way to an address.
-func routeTo(a netip.Addr) facts.Route {
-	routes, err := netlink.RouteGet(a.AsSlice())
+func (r *routeReader) routeTo(a netip.Addr) facts.Route {
+	routes, err := r.handle.RouteGet(a.AsSlice())
 	if err != nil || len(routes) == 0 {
 		return facts.Route{} // none, or one that refuses
 	}
-	route := facts.Route{Reachable: routes[0].Type != unix.RTN_BLACKHOLE, MTU: routes[0].MTU}
-	device, err := netlink.LinkByIndex(routes[0].LinkIndex)
-	if err != nil {
-		return route
-	}
-	route.Interface = device.Attrs().Name
+	device := r.device(routes[0].LinkIndex)
 	next := a
 	if gateway, ok := netip.AddrFromSlice(routes[0].Gw); ok {
 		next = gateway
 	}
-	neighbours, err := netlink.NeighList(routes[0].LinkIndex, netlink.FAMILY_V6)
-	for _, n := range neighbours {
-		if ip, ok := netip.AddrFromSlice(n.IP); ok && err == nil && ip == next {
-			route.Neighbour = neighbourStates[n.State]
+	return facts.Route{Reachable: routes[0].Type != unix.RTN_BLACKHOLE, MTU: routes[0].MTU,
+		Interface: device.name, Neighbour: neighbourStates[device.neighbours[next]]}
+}
+
+func (r *routeReader) device(index int) routeDevice {
+	d, known := r.devices[index]
+	if known {
+		return d
+	}
+	if link, err := r.handle.LinkByIndex(index); err == nil {
+		d.name, d.neighbours = link.Attrs().Name, map[netip.Addr]int{}
+		list, _ := r.handle.NeighList(index, netlink.FAMILY_V6) // unknown is no fault
+		for _, n := range list {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				d.neighbours[ip] = n.State
+			}
 		}
 	}
-	return route
+	r.devices[index] = d
+	return d
 }
 
 // comesBack reports whether the reverse path filter lets packets of a source in by an interface, as

@@ -99,8 +99,10 @@ func vrfNamespace(v VRF) (known facts.VRF) {
 		return known // a file of another kind
 	}
 	known.Device.Exists = true
+	routes := newRouteReader()
+	defer routes.close()
 	for _, sid := range v.SIDs {
-		if routeTo(sid.Addr()).Reachable {
+		if routes.routeTo(sid.Addr()).Reachable {
 			known.SIDs = append(known.SIDs, facts.VRFSID{Prefix: sid})
 		}
 	}

@@ -52,11 +52,13 @@ func Facts(q Query) facts.Facts {
 			}
 		}
 	}
+	routes := newRouteReader()
+	defer routes.close()
 	for _, vip := range q.VIPs {
-		f.Local[vip] = isLocal(vip)
+		f.Local[vip] = routes.isLocal(vip)
 	}
 	for _, sid := range q.SIDs {
-		f.Routes[sid] = routeTo(sid)
+		f.Routes[sid] = routes.routeTo(sid)
 	}
 	for _, iface := range q.Learns {
 		for _, vip := range q.Learnt {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"sextant/config"
@@ -53,11 +54,33 @@ func Diagnose(n *config.Node, f facts.Facts, version string) []Finding {
 	for _, d := range diagnoses {
 		findings = append(findings, d(n, &f, version)...)
 	}
-	findings = once(findings)
+	findings = few(once(findings))
 	rank := map[Severity]int{Broken: 0, Risk: 1, Notable: 2}
 	slices.SortStableFunc(findings,
 		func(a, b Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
 	return findings
+}
+
+// mostAlike is how many findings of one kind are listed one by one.
+const mostAlike = 20
+
+// few lists the first findings of each kind, and says of the others how many there are: a node may
+// have ten thousand services behind one link that is down.
+func few(list []Finding) (kept []Finding) {
+	all, seen := map[string]int{}, map[string]int{}
+	for _, f := range list {
+		all[f.Code]++
+	}
+	for _, f := range list {
+		seen[f.Code]++
+		if rest := all[f.Code] - mostAlike + 1; rest > 1 && seen[f.Code] == mostAlike {
+			f.On, f.What = "others", fmt.Sprintf("%d more findings like the last one", rest)
+			kept = append(kept, f)
+		} else if rest <= 1 || seen[f.Code] < mostAlike {
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 // once leaves out what was said before: what several VRFs share.

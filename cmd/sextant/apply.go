@@ -32,7 +32,7 @@ The exit code is 0 if nothing would, 1 if something would, 2 if the file has fau
 			"/run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant apply", "sextant config show"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, err := a.readNodeFile(cmd.Context(), file)
+			f, err := a.readNodeText(cmd.Context(), file)
 			if err != nil {
 				return trouble(err)
 			}
@@ -40,7 +40,7 @@ The exit code is 0 if nothing would, 1 if something would, 2 if the file has fau
 			defer cancel()
 			changes, err := a.agent().Diff(ctx, f.name, f.text)
 			if err != nil {
-				return trouble(err)
+				return trouble(f.refused(err))
 			}
 			if err := a.showChanges(changes); err != nil {
 				return err
@@ -84,26 +84,22 @@ The agent gets 20 seconds more for each MiB of the file, unless --timeout says h
 			if within != 0 && (dryRun || within < time.Second || within%time.Second != 0) {
 				return usageErrorf("--confirm takes whole seconds, and no --dry-run beside it")
 			}
-			f, faults := a.readNodeFile(cmd.Context(), file)
-			if faults != nil && f.text == nil {
-				return faults
+			f, err := a.readNodeText(cmd.Context(), file)
+			if err != nil {
+				return err
 			}
 			// The agent is sent a file with faults too, so that its metrics tell of the failed
 			// reload.
 			ctx, cancel := context.WithTimeout(cmd.Context(), a.patience(cmd, len(f.text)))
 			defer cancel()
 			var changes api.Changes
-			var err error
 			if within > 0 {
 				changes, err = a.agent().ApplyUnconfirmed(ctx, f.name, f.text, within)
 			} else {
 				changes, err = a.agent().Apply(ctx, f.name, f.text, dryRun)
 			}
-			switch {
-			case err != nil && faults != nil:
-				return faults
-			case err != nil:
-				return err
+			if err != nil {
+				return f.refused(err)
 			}
 			if len(changes.Items) == 0 && !a.quiet {
 				a.say("nothing to change")

@@ -11,11 +11,11 @@ import (
 	"sextant/config"
 )
 
-// nodeFile is a node file as a command was given it: it is right in itself.
+// nodeFile is a node file as a command was given it.
 type nodeFile struct {
 	name string
 	text []byte
-	node *config.Node
+	node *config.Node // nil: it was not checked, or has faults
 }
 
 func fileFlag(cmd *cobra.Command, file *string) {
@@ -29,8 +29,17 @@ func nodeFlag(cmd *cobra.Command, file *string) {
 	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
 }
 
-// readNodeFile reads and checks a file before the agent is asked about it.
+// readNodeFile reads and checks a file.
 func (a *app) readNodeFile(ctx context.Context, file string) (nodeFile, error) {
+	f, err := a.readNodeText(ctx, file)
+	if err == nil {
+		f.node, err = config.Parse(f.name, f.text)
+	}
+	return f, err
+}
+
+// readNodeText reads a file that the agent is to check.
+func (a *app) readNodeText(ctx context.Context, file string) (nodeFile, error) {
 	if file == "" {
 		return nodeFile{}, usageErrorf("no node file is given; name one with -f FILE")
 	}
@@ -45,8 +54,17 @@ func (a *app) readNodeFile(ctx context.Context, file string) (nodeFile, error) {
 			"read", f.name,
 			withoutPath(err))
 	}
-	f.node, err = config.Parse(f.name, f.text)
-	return f, err
+	return f, nil
+}
+
+// refused is why the agent did not take the file: its faults where there are some, for which no
+// agent has to answer. Reading ten thousand services here takes longer than a change of one, so it
+// comes last.
+func (f nodeFile) refused(err error) error {
+	if _, faults := config.Parse(f.name, f.text); faults != nil {
+		return faults
+	}
+	return err
 }
 
 // withoutPath shortens an error that will be shown beside the path.

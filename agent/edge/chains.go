@@ -266,11 +266,13 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 	return nil
 }
 
-// refreshNamed brings the chains of one service up to date: a host that dies makes each of its
+// refreshNamed brings the chains of some services up to date: a host that dies makes each of its
 // services ask for it.
-func (e *Room) refreshNamed(service string) {
-	if i, runs := e.Runs.placesByName()[service]; runs {
-		e.retryLater(e.refreshService(&e.Runs.Services[i], e.Node.Edge.Services[i]))
+func (e *Room) refreshNamed(services []string) {
+	for _, service := range services {
+		if i, runs := e.Runs.placesByName()[service]; runs {
+			e.retryLater(e.refreshService(&e.Runs.Services[i], e.Node.Edge.Services[i]))
+		}
 	}
 	e.checks.notePanics()
 }

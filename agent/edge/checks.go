@@ -14,21 +14,23 @@ import (
 // checks is what the edge knows from checking its backends.
 type checks struct {
 	*role.Core
-	services func() []Service     // that run
-	changed  func(service string) // the word of its checks did
-	paths    *health.Paths        // nil: there never was a check
+	services func() []Service        // that run
+	changed  func(services []string) // the word of their checks did
+	paths    *health.Paths           // nil: there never was a check
 	monitor  *health.Monitor
 	signals  *signals // passive ones
 	backends map[health.Key]*role.Checked
 	panics   map[string]bool // services whose checks are not believed
 	stale    bool            // backends have come or gone since check
 	warning  string          // why no backend is checked; "": they are
+	unmade   role.Unmade
 }
 
-func newChecks(c *role.Core, services func() []Service, changed func(service string)) *checks {
+func newChecks(c *role.Core, services func() []Service, changed func(services []string)) *checks {
 	k := &checks{Core: c, services: services, changed: changed,
 		monitor: health.NewMonitor(c.Life), signals: newSignals(c.Life),
-		backends: map[health.Key]*role.Checked{}, panics: map[string]bool{}}
+		backends: map[health.Key]*role.Checked{}, panics: map[string]bool{},
+		unmade: role.Unmade{Log: c.Log}}
 	c.Failing = append(c.Failing, k.failing)
 	return k
 }
@@ -75,7 +77,7 @@ func (k *checks) check() {
 			if passive, wanted := passiveJob(s, s.Backends[i], j); wanted {
 				asked = append(asked, passive)
 			}
-			ways = append(ways, health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID})
+			ways = append(ways, wayOf(&j))
 		}
 	}
 	k.warning, k.stale = "", false
@@ -87,6 +89,10 @@ func (k *checks) check() {
 	k.watchJobs(jobs)
 	k.signals.ask(asked, k.Node.Secret)
 	k.notePanics()
+}
+
+func wayOf(j *health.Job) health.Path {
+	return health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID}
 }
 
 func (k *checks) setPaths(ways []health.Path) (err error) {
@@ -138,16 +144,19 @@ func (k *checks) jobs(s *config.Service) []health.Job {
 
 // watchJobs starts and ends checks, and forgets backends that are no longer checked.
 func (k *checks) watchJobs(jobs []health.Job) {
-	known := k.backends
-	k.backends = map[health.Key]*role.Checked{}
+	known, failing := k.backends, map[health.Key]bool{}
+	for _, key := range k.Store.Kept.Failing {
+		failing[key] = true
+	}
+	k.backends = make(map[health.Key]*role.Checked, len(jobs))
 	for i := range jobs {
 		j := &jobs[i]
-		j.Target.Mark = k.paths.Mark(j.Target.SID)
+		j.Target.Mark = k.paths.Mark(wayOf(j))
 		key := health.Key{Service: j.Target.Service, Backend: j.Target.Backend}
 		c := known[key]
 		if c == nil {
 			c = &role.Checked{Since: time.Now()}
-			if slices.Contains(k.Store.Kept.Failing, key) {
+			if failing[key] {
 				c.State.Status = health.Failing
 			}
 		}
@@ -159,30 +168,45 @@ func (k *checks) watchJobs(jobs []health.Job) {
 	k.monitor.Set(jobs)
 }
 
-// checkEnded takes one result.
-func (k *checks) checkEnded(r health.Result) {
-	c := k.backends[r.Key]
-	if c == nil || !k.monitor.Current(r) {
-		return
-	}
-	before := c.Opinion()
-	c.Take(r)
-	k.reconsider(r, c, before)
+// checksEnded takes results.
+func (k *checks) checksEnded(list []health.Result) {
+	k.take(list, k.monitor, func(r health.Result, c *role.Checked) {
+		if !k.unmade.Unmade(r) {
+			c.Take(r)
+		}
+	})
 }
 
-// reconsider brings the service's chains up to date if a result has changed what is thought of a
-// backend.
-func (k *checks) reconsider(r health.Result, c *role.Checked, before role.Opinion) {
-	now := c.Opinion()
-	if now.Status != before.Status {
-		k.Tell(api.Event{
-			Service: r.Service, Backend: r.Backend, Status: now.Status.String(),
-			Reason: role.ReasonOf(r.Err),
-		})
+// take brings the chains of services up to date if results have changed what is thought of their
+// backends: those of each service once.
+func (k *checks) take(list []health.Result, of interface{ Current(health.Result) bool },
+	note func(health.Result, *role.Checked)) {
+	var services []string
+	keep, listed := false, map[string]bool{}
+	for _, r := range list {
+		c := k.backends[r.Key]
+		if c == nil || !of.Current(r) {
+			continue
+		}
+		before := c.Opinion()
+		note(r, c)
+		now := c.Opinion()
+		if now.Status != before.Status {
+			k.Tell(api.Event{
+				Service: r.Service, Backend: r.Backend, Status: now.Status.String(),
+				Reason: role.ReasonOf(r.Err),
+			})
+			keep = true
+		}
+		if now != before && !listed[r.Service] {
+			services, listed[r.Service] = append(services, r.Service), true
+		}
+	}
+	if keep {
 		k.Core.KeepFailing()
 	}
-	if now != before {
-		k.changed(r.Service)
+	if len(services) > 0 {
+		k.changed(services)
 	}
 }
 

@@ -114,8 +114,8 @@ func (e *Room) End() {
 // Serve is role.Server.
 func (e *Room) Serve() {
 	e.Past.askOn(e.Life)
-	role.Follow(e.Life, &e.Loop, e.checks.monitor.Results(), e.checks.checkEnded)
-	role.Follow(e.Life, &e.Loop, e.checks.signals.Results(), e.checks.signalEnded)
+	role.FollowAll(e.Life, &e.Loop, e.checks.monitor.Results(), e.checks.checksEnded)
+	role.FollowAll(e.Life, &e.Loop, e.checks.signals.Results(), e.checks.signalsEnded)
 	role.Follow(e.Life, &e.Loop, e.Past.etcd.lateNews(), e.takeLate)
 	role.Follow(e.Life, &e.Loop, e.Past.lateTold, e.takeLate)
 }

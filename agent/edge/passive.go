@@ -8,6 +8,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/health"
+	"sextant/agent/role"
 	"sextant/config"
 	"sextant/packet/flow"
 )
@@ -95,16 +96,14 @@ func judge(p *config.Passive, before, now api.HostConnections) error {
 	return nil
 }
 
-// signalEnded takes one result of passive signals.
-func (k *checks) signalEnded(r health.Result) {
-	c := k.backends[r.Key]
-	if c == nil || !k.signals.Current(r) {
-		return
-	}
-	before := c.Opinion()
-	c.Passive = c.Passive.After(r.Err == nil, health.Rules{Rise: c.Check.Rise, Fall: c.Check.Fall})
-	if c.Complaint = r.Err; c.Status() != before.Status {
-		c.Since = r.At
-	}
-	k.reconsider(r, c, before)
+// signalsEnded takes results of passive signals.
+func (k *checks) signalsEnded(list []health.Result) {
+	k.take(list, k.signals, func(r health.Result, c *role.Checked) {
+		before := c.Status()
+		c.Passive = c.Passive.After(r.Err == nil,
+			health.Rules{Rise: c.Check.Rise, Fall: c.Check.Fall})
+		if c.Complaint = r.Err; c.Status() != before {
+			c.Since = r.At
+		}
+	})
 }

@@ -1,8 +1,11 @@
 package health
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,21 +19,72 @@ import (
 const maxAnswer = 256 << 10
 
 func probeHTTP(ctx context.Context, c *config.Check, t Target) error {
-	transport := t.transport()
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: c.Insecure, ServerName: c.Host}
-	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		string(c.Kind)+"://"+t.Address.String()+c.Path, nil)
 	if err != nil {
 		return err
 	}
-	request.Host = c.Host
+	request.Host, request.Close = c.Host, true
 	request.Header.Set("User-Agent", "sextant-check")
+	if c.Kind == config.CheckHTTP {
+		return probePlain(ctx, c, t, request)
+	}
+	transport := t.transport()
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: c.Insecure, ServerName: c.Host}
+	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return explain(ctx, "get "+c.Path, err)
 	}
 	defer response.Body.Close()
+	return judgeAnswer(ctx, c, response)
+}
+
+// probePlain asks without TLS, and so without what a transport keeps beside the connection.
+func probePlain(ctx context.Context, c *config.Check, t Target, request *http.Request) error {
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return explain(ctx, "get "+c.Path, err)
+	}
+	defer conn.Close()
+	var question bytes.Buffer
+	if err := request.Write(&question); err != nil {
+		return err
+	}
+	if _, err := conn.Write(question.Bytes()); err != nil {
+		return explain(ctx, "get "+c.Path, cause(err))
+	}
+	answer := &io.LimitedReader{R: conn, N: maxAnswer}
+	response, err := readResponse(bufio.NewReaderSize(answer, answerBuffer), request)
+	switch {
+	case err != nil && answer.N <= 0:
+		return fmt.Errorf("get %s: the header of the answer has more than %d bytes", c.Path,
+			maxAnswer)
+	case err != nil:
+		return explain(ctx, "get "+c.Path, cause(err))
+	}
+	answer.N = 2 * maxAnswer // the body's own limit comes first
+	return judgeAnswer(ctx, c, response)
+}
+
+const (
+	answerBuffer  = 1 << 10
+	informational = 5 // answers of which another one follows, as many as a transport takes
+)
+
+// readResponse reads the answer that is none of those that announce another one.
+func readResponse(from *bufio.Reader, request *http.Request) (*http.Response, error) {
+	for range informational {
+		response, err := http.ReadResponse(from, request)
+		if err != nil || response.StatusCode >= http.StatusOK ||
+			response.StatusCode == http.StatusSwitchingProtocols {
+			return response, err
+		}
+	}
+	return nil, errors.New("too many informational answers")
+}
+
+func judgeAnswer(ctx context.Context, c *config.Check, response *http.Response) error {
 	if response.StatusCode < c.Status.First || response.StatusCode > c.Status.Last {
 		return fmt.Errorf("get %s: status %d, not %s", c.Path, response.StatusCode, c.Status)
 	}

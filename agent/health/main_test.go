@@ -17,7 +17,8 @@ import (
 // TestMain lets the test program be a process inside a network namespace, for a Monitor makes
 // goroutines, which a namespace does not hold: "paths PATHS", "unload" and "monitor JOBS".
 func TestMain(m *testing.M) {
-	helpers := map[string]func(argument string) error{"paths": setPaths, "monitor": monitorOnce}
+	helpers := map[string]func(argument string) error{"paths": setPaths, "monitor": monitorOnce,
+		"load": checkLoad, "serve": serve, "starve": starve}
 	if len(os.Args) == 3 && helpers[os.Args[1]] != nil {
 		if err := helpers[os.Args[1]](os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -61,7 +62,7 @@ func monitorOnce(argument string) error {
 		return err
 	}
 	for i := range r.Jobs {
-		r.Jobs[i].Target.Mark = paths.Mark(r.Jobs[i].Target.SID)
+		r.Jobs[i].Target.Mark = paths.Mark(r.Paths[i])
 	}
 	monitor := health.NewMonitor(context.Background())
 	monitor.Set(r.Jobs)

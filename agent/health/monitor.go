@@ -2,6 +2,7 @@ package health
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"strings"
 	"sync"
@@ -30,8 +31,21 @@ type Job struct {
 
 func (j Job) key() Key { return Key{j.Target.Service, j.Target.Backend} }
 
-func (j Job) equal(o Job) bool {
-	return j.Target == o.Target && j.Seed == o.Seed && j.Check.Equal(o.Check)
+// sameJobs compares jobs: those of a service share a check, which is compared once.
+func sameJobs() func(a, b Job) bool {
+	known := map[[2]*config.Check]bool{}
+	return func(a, b Job) bool {
+		if a.Target != b.Target || a.Seed != b.Seed {
+			return false
+		}
+		pair := [2]*config.Check{a.Check, b.Check}
+		same, compared := known[pair]
+		if !compared {
+			same = a.Check == b.Check || a.Check.Equal(b.Check)
+			known[pair] = same
+		}
+		return same
+	}
 }
 
 // Result is how one check ended.
@@ -43,20 +57,24 @@ type Result struct {
 	run  int // of the monitor's jobs
 }
 
-// Monitor runs checks, each in its own goroutine. Its methods are for one goroutine.
+// Monitor runs checks: a goroutine for each that is under way, none for those that wait. Its
+// methods are for one goroutine.
 type Monitor struct {
-	ctx     context.Context
-	results chan Result
-	running map[Key]runningJob
-	runs    int // jobs that have begun
-	ended   sync.WaitGroup
-	probe   func(context.Context, Job) error
-}
+	ctx       context.Context
+	results   chan Result
+	running   map[Key]*running
+	runs      int // jobs that have begun
+	ended     sync.WaitGroup
+	probe     func(context.Context, Job) error
+	mostFiles int // that checks under way may have open
 
-type runningJob struct {
-	Job
-	run    int
-	cancel context.CancelFunc
+	mutex   sync.Mutex // of what follows, and of the jobs
+	waiting schedule   // jobs whose check is not under way
+	files   int        // of checks under way
+	gap     time.Duration
+	free    time.Time // when the next check may begin
+	timer   *time.Timer
+	wakes   time.Time // when the timer comes; the zero value: it does not
 }
 
 // NewMonitor makes a monitor without jobs. It ends with ctx.
@@ -70,8 +88,11 @@ func NewMonitor(ctx context.Context) *Monitor {
 // NewMonitorOf makes a monitor whose jobs run another probe, which returns nil if nothing speaks
 // against the backend.
 func NewMonitorOf(ctx context.Context, probe func(context.Context, Job) error) *Monitor {
-	return &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]runningJob{},
-		probe: probe}
+	m := &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]*running{},
+		probe: probe, mostFiles: fileLimit() / 2}
+	m.timer = time.AfterFunc(time.Hour, m.wake)
+	m.timer.Stop()
+	return m
 }
 
 // Results is where the monitor tells how checks ended. No backend is checked again before its
@@ -81,30 +102,40 @@ func (m *Monitor) Results() <-chan Result { return m.results }
 // Set makes these the jobs: new ones begin, those that are not listed end, those that stay the same
 // go on.
 func (m *Monitor) Set(jobs []Job) {
-	wanted := map[Key]Job{}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	wanted := make(map[Key]Job, len(jobs))
 	for _, j := range jobs {
 		wanted[j.key()] = j
 	}
+	same := sameJobs()
 	for key, r := range m.running {
-		if j, ok := wanted[key]; !ok || !j.equal(r.Job) {
-			r.cancel()
+		if j, ok := wanted[key]; !ok || !same(j, r.Job) {
+			m.endJob(r)
 			delete(m.running, key)
 		}
 	}
+	now, perSecond := time.Now(), 0.0
 	for key, j := range wanted {
+		perSecond += 1 / j.Check.Interval.Seconds()
 		if _, ok := m.running[key]; ok {
 			continue
 		}
-		ctx, cancel := context.WithCancel(m.ctx)
 		m.runs++
-		run := m.runs
-		m.running[key] = runningJob{j, run, cancel}
-		m.ended.Go(func() { m.run(ctx, j, run) })
+		r := &running{Job: j, run: m.runs,
+			due: now.Add(Wait(j.Check.Interval, j.Check.JitterPermille, j.Seed, -1))}
+		m.running[key] = r
+		heap.Push(&m.waiting, r)
 	}
+	m.gap = time.Duration(float64(time.Second) / max(rush*perSecond, leastPace))
+	m.begin()
 }
 
 // Current says whether a result is of a job that goes on, not of one that Set has just ended.
-func (m *Monitor) Current(r Result) bool { return m.running[r.Key].run == r.run }
+func (m *Monitor) Current(r Result) bool {
+	is := m.running[r.Key]
+	return is != nil && is.run == r.run
+}
 
 // Stop ends all jobs and waits for them.
 func (m *Monitor) Stop() {
@@ -112,28 +143,27 @@ func (m *Monitor) Stop() {
 	m.ended.Wait()
 }
 
-// run checks one backend until ctx ends.
-func (m *Monitor) run(ctx context.Context, j Job, run int) {
-	timer := time.NewTimer(Wait(j.Check.Interval, j.Check.JitterPermille, j.Seed, -1))
-	defer timer.Stop()
-	for n := 0; ; n++ {
+// check makes one check, tells of it, and has the job wait for the next one.
+func (m *Monitor) check(ctx context.Context, r *running) {
+	defer m.ended.Done()
+	defer r.cancel()
+	result := m.once(ctx, r.Job)
+	result.run = r.run
+	if ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		timer.Reset(Wait(j.Check.Interval, j.Check.JitterPermille, j.Seed, n))
-		result := m.once(ctx, j)
-		result.run = run
-		if ctx.Err() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
 		case m.results <- result:
 		}
 	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.files -= filesOf(r.Check)
+	if r.underWay = false; !r.ended && m.ctx.Err() == nil {
+		r.due = result.At.Add(Wait(r.Check.Interval, r.Check.JitterPermille, r.Seed, r.checks))
+		r.checks++
+		heap.Push(&m.waiting, r)
+	}
+	m.begin()
 }
 
 func (m *Monitor) once(ctx context.Context, j Job) Result {

@@ -3,9 +3,11 @@ package health
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -16,11 +18,13 @@ import (
 // an IPv6 header.
 type Path struct{ VIP, SID netip.Addr }
 
-// Paths are the routes of checks in the kernel's tables: a table per SID, which a rule selects by
-// the mark.
+// Paths are the routes of checks in the kernel's tables. The paths of a VIP are in different
+// tables, those of different VIPs in the same ones: there are as many tables as a VIP has backends
+// at most. Rules select a table by the mark, in blocks, so that a packet meets few of them:
 //
-//	940: not fwmark 0x5e000000/0xff000000 goto 942   packets of others don't meet the rules, be they thousands
-//	941: fwmark 0x5e000001 lookup 0x5e000001         VIP encap seg6 mode encap.red segs SID
+//	700: not fwmark 0x5e000000/0xff000000 goto 942   others don't meet the rules
+//	701: fwmark 0x5e000000/0xffffff00 goto 702
+//	702: fwmark 0x5e000001 lookup 0x5e000001         VIP encap seg6 mode encap.red segs SID
 //	942: nop
 //
 // A packet keeps its mark when it is encapsulated, but its table has no route to the SID, so the
@@ -28,9 +32,39 @@ type Path struct{ VIP, SID netip.Addr }
 type Paths struct {
 	// index of the interface that the routes name; the SID's route decides where packets leave
 	device int
-	marks  map[netip.Addr]uint32
-	paths  map[Path]bool
-	gates  map[int]bool // address families with the rules around
+	marks  map[Path]uint32
+	taken  map[netip.Addr]*places // by VIP
+	rules  map[ruleKey]int        // those that are there, and for how many paths
+	kernel *netlink.Handle        // while paths change
+}
+
+// places are the marks that paths of a VIP have, counted from the first.
+type places struct {
+	taken []bool
+	free  int // none is free below
+}
+
+// take returns the lowest that is free.
+func (p *places) take() uint32 {
+	for p.free < len(p.taken) && p.taken[p.free] {
+		p.free++
+	}
+	if p.free == len(p.taken) {
+		p.taken = append(p.taken, false)
+	}
+	p.taken[p.free] = true
+	return uint32(p.free)
+}
+
+func (p *places) give(place uint32) {
+	p.taken[place] = false
+	p.free = min(p.free, int(place))
+}
+
+// ruleKey is what one of our rules differs in from the others.
+type ruleKey struct {
+	family, priority int
+	mark             uint32
 }
 
 // What is ours in the kernel is known by these.
@@ -38,8 +72,12 @@ const (
 	pathProtocol = 0x5e // of rules and routes
 	markBase     = 0x5e000000
 	markMask     = 0xff000000
-	prefGate     = 940
-	prefMark     = 941
+	markFirst    = markBase + 1
+	markBlock    = 0xffffff00 // of the marks whose rules have one priority
+	blockBits    = 8
+	prefGate     = 700
+	prefJump     = 701
+	prefMark     = 702 // of the first block
 	prefEnd      = 942
 	// encapReduced is SEG6_IPTUN_MODE_ENCAP_RED (Linux 6.0): with one segment there is no segment
 	// routing header.
@@ -48,14 +86,18 @@ const (
 
 // OpenPaths makes an empty set. It removes what an earlier agent left.
 func OpenPaths() (*Paths, error) {
-	return &Paths{marks: map[netip.Addr]uint32{}, paths: map[Path]bool{}, gates: map[int]bool{}},
-		RemovePaths()
+	return &Paths{marks: map[Path]uint32{}, taken: map[netip.Addr]*places{},
+		rules: map[ruleKey]int{}}, RemovePaths()
 }
 
 // Set makes these the paths, by routes that name the device. If it fails, some may be missing; the
 // next Set adds them.
-func (p *Paths) Set(device string, wanted []Path) error {
-	list := map[Path]bool{}
+func (p *Paths) Set(device string, wanted []Path) (err error) {
+	if p.kernel, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return fmt.Errorf("ask the kernel for routes of health checks: %w", err)
+	}
+	defer p.kernel.Close()
+	list := make(map[Path]bool, len(wanted))
 	for _, w := range wanted {
 		list[w] = true
 	}
@@ -74,8 +116,8 @@ func (p *Paths) Set(device string, wanted []Path) error {
 	if err := p.drop(list); err != nil {
 		return err
 	}
-	for path := range list {
-		if p.paths[path] {
+	for _, path := range wanted {
+		if p.marks[path] != 0 {
 			continue
 		}
 		if err := p.add(path); err != nil {
@@ -83,92 +125,86 @@ func (p *Paths) Set(device string, wanted []Path) error {
 				"segment routing and be Linux 6.0 or newer",
 				path.VIP, path.SID, err)
 		}
-		p.paths[path] = true
 	}
 	return nil
 }
 
-// Mark returns the mark with which packets go to the SID; 0 if there is no path to it.
-func (p *Paths) Mark(sid netip.Addr) uint32 { return p.marks[sid] }
+// Mark returns the mark with which packets take the path; 0 if it is not there.
+func (p *Paths) Mark(path Path) uint32 { return p.marks[path] }
+
+// A route with an encapsulation takes memory of each processor from a stock, which the kernel fills
+// up beside: tens of thousands of routes in a second empty it for a moment.
+const (
+	memoryTries = 100
+	memoryWait  = 10 * time.Millisecond
+)
 
 func (p *Paths) add(path Path) error {
-	mark, known := p.marks[path.SID]
-	if !known {
-		mark = p.freeMark()
-		p.marks[path.SID] = mark
+	if p.taken[path.VIP] == nil {
+		p.taken[path.VIP] = &places{}
 	}
-	family := familyOf(path.VIP)
-	if !p.gates[family] {
-		for _, rule := range gateRules(family) {
-			if err := present(netlink.RuleAdd(rule)); err != nil {
-				return fmt.Errorf("add rule %d: %w", rule.Priority, err)
-			}
-		}
-		p.gates[family] = true
+	place := p.taken[path.VIP].take()
+	mark := markFirst + place
+	if err := p.addRoute(path, mark); err != nil {
+		p.taken[path.VIP].give(place)
+		return err
 	}
-	if err := present(netlink.RouteReplace(p.route(path, mark))); err != nil {
+	p.marks[path] = mark
+	return nil
+}
+
+func (p *Paths) addRoute(path Path, mark uint32) error {
+	err := p.kernel.RouteReplace(p.route(path, mark))
+	for tries := 0; errors.Is(err, unix.ENOMEM) && tries < memoryTries; tries++ {
+		time.Sleep(memoryWait)
+		err = p.kernel.RouteReplace(p.route(path, mark))
+	}
+	if present(err) != nil {
 		return fmt.Errorf("add route: %w", err)
 	}
-	return present(netlink.RuleAdd(markRule(family, mark)))
+	rules := rulesOf(familyOf(path.VIP), mark)
+	for _, rule := range rules {
+		if p.rules[keyOf(rule)] > 0 {
+			continue
+		}
+		if err := present(p.kernel.RuleAdd(rule)); err != nil {
+			return fmt.Errorf("add rule %d: %w", rule.Priority, err)
+		}
+	}
+	for _, rule := range rules {
+		p.rules[keyOf(rule)]++
+	}
+	return nil
 }
 
 // drop removes the paths that are not in keep.
 func (p *Paths) drop(keep map[Path]bool) error {
-	type use struct {
-		sid    netip.Addr
-		family int
-	}
-	inUse, families, sids := map[use]bool{}, map[int]bool{}, map[netip.Addr]bool{}
-	for path := range p.paths {
-		if keep[path] {
-			family := familyOf(path.VIP)
-			inUse[use{path.SID, family}], families[family], sids[path.SID] = true, true, true
-		}
-	}
-	for path := range p.paths {
+	for path, mark := range p.marks {
 		if keep[path] {
 			continue
 		}
-		mark, family := p.marks[path.SID], familyOf(path.VIP)
-		if err := absent(netlink.RouteDel(p.route(path, mark))); err != nil {
+		if err := absent(p.kernel.RouteDel(p.route(path, mark))); err != nil {
 			return fmt.Errorf("remove route of health checks of %s to %s: %w", path.VIP, path.SID,
 				err)
 		}
-		if !inUse[use{path.SID, family}] {
-			if err := absent(netlink.RuleDel(markRule(family, mark))); err != nil {
-				return fmt.Errorf("remove rule of health checks to %s: %w", path.SID, err)
+		delete(p.marks, path)
+		p.taken[path.VIP].give(mark - markFirst)
+		for _, rule := range slices.Backward(rulesOf(familyOf(path.VIP), mark)) {
+			key := keyOf(rule)
+			if p.rules[key]--; p.rules[key] > 0 {
+				continue
+			}
+			delete(p.rules, key)
+			if err := absent(p.kernel.RuleDel(rule)); err != nil {
+				return fmt.Errorf("remove rule %d of health checks to %s: %w", rule.Priority,
+					path.SID, err)
 			}
 		}
-		delete(p.paths, path)
 	}
-	for sid := range p.marks {
-		if !sids[sid] {
-			delete(p.marks, sid)
-		}
-	}
-	for family := range p.gates {
-		if families[family] {
-			continue
-		}
-		if err := removeRules(family); err != nil {
-			return err
-		}
-		delete(p.gates, family)
-	}
+	maps.DeleteFunc(p.taken, func(_ netip.Addr, t *places) bool {
+		return !slices.Contains(t.taken, true)
+	})
 	return nil
-}
-
-// freeMark is the lowest that no SID has.
-func (p *Paths) freeMark() uint32 {
-	taken := map[uint32]bool{}
-	for _, mark := range p.marks {
-		taken[mark] = true
-	}
-	mark := uint32(markBase + 1)
-	for taken[mark] {
-		mark++
-	}
-	return mark
 }
 
 func (p *Paths) route(path Path, mark uint32) *netlink.Route {
@@ -186,19 +222,19 @@ func ruleOf(family, priority int) *netlink.Rule {
 	return r
 }
 
-func markRule(family int, mark uint32) *netlink.Rule {
-	r := ruleOf(family, prefMark)
-	r.Mark, r.Table = mark, int(mark)
-	return r
-}
+func keyOf(r *netlink.Rule) ruleKey { return ruleKey{r.Family, r.Priority, r.Mark} }
 
-// gateRules keep other packets away from the rules of marks. The target of a jump comes before the
-// jump.
-func gateRules(family int) []*netlink.Rule {
-	end, gate, mask := ruleOf(family, prefEnd), ruleOf(family, prefGate), uint32(markMask)
+// rulesOf are the rules that a mark needs. The target of a jump comes before the jump.
+func rulesOf(family int, mark uint32) []*netlink.Rule {
+	block := int(mark-markBase) >> blockBits
+	end, gate := ruleOf(family, prefEnd), ruleOf(family, prefGate)
+	leads, jump := ruleOf(family, prefMark+block), ruleOf(family, prefJump)
+	all, ours := uint32(markMask), uint32(markBlock)
 	end.Type = nl.FR_ACT_NOP
-	gate.Mark, gate.Mask, gate.Invert, gate.Goto = markBase, &mask, true, prefEnd
-	return []*netlink.Rule{end, gate}
+	gate.Mark, gate.Mask, gate.Invert, gate.Goto = markBase, &all, true, prefEnd
+	leads.Mark, leads.Table = mark, int(mark)
+	jump.Mark, jump.Mask, jump.Goto = mark&markBlock, &ours, leads.Priority
+	return []*netlink.Rule{end, gate, leads, jump}
 }
 
 // RemovePaths removes all paths from the kernel, of this agent or of an earlier one. Where there

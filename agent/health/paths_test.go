@@ -32,12 +32,12 @@ const (
 // world is an edge and two hosts, each behind a link of its own; the hosts decapsulate by the
 // kernel's own seg6local routes.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	edge  *linux.Netns
 	hosts []*linux.Netns
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, edge: newNamespace(t)}
 	must(t, w.edge.Do(func() error { return up("lo", edge6+"/128", edge4+"/32") }))
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func newNamespace(t *testing.T) *linux.Netns {
+func newNamespace(t testing.TB) *linux.Netns {
 	t.Helper()
 	ns, _ := linuxtest.Netns(t)
 	// Addresses are of use at once, link-local ones too.
@@ -125,7 +125,7 @@ func route(prefix, via string) error {
 	return netlink.RouteAdd(r)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -268,14 +268,15 @@ func TestPathsAreReconciled(t *testing.T) {
 	kept := w.ours()
 	w.help("paths", request{Paths: []health.Path{path(vip6, 1, "d6"), path(vip6, 2, "d6"),
 		path(vip4, 2, "d4")}})
-	if list := w.ours(); len(list) != len(kept)+2+2+2+2+1+1 {
+	if list := w.ours(); len(list) != len(kept)+3+(2+3)+(1+3) {
 		t.Errorf("three paths are %d rules and routes: %s", len(list), strings.Join(list, "\n"))
 	}
 	w.help("paths", request{Paths: []health.Path{path(vip6, 2, "d6")}})
 	list := strings.Join(w.ours(), "\n")
 	want := []string{
-		"rule 940 mark 5e000000 table 0", "rule 941 mark 7 table 5e000001",
-		"rule 941 mark 5e000001 table 5e000001", "rule 942 mark 0 table 0",
+		"rule 700 mark 5e000000 table 0", "rule 701 mark 5e000000 table 0",
+		"rule 702 mark 5e000001 table 5e000001", "rule 941 mark 7 table 5e000001",
+		"rule 942 mark 0 table 0",
 		"table 5e000001 " + vip6 + "/128 [fcbb:bb00:2:d6::]",
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n"), list); diff != "" {
@@ -300,28 +301,80 @@ func TestPathsChange(t *testing.T) {
 		if err := paths.Set("eth0", []health.Path{one, two}); err != nil {
 			return err
 		}
-		first, second := paths.Mark(one.SID), paths.Mark(two.SID)
+		first, second := paths.Mark(one), paths.Mark(two)
 		if first == 0 || second == 0 || first == second {
 			t.Errorf("marks %x and %x", first, second)
 		}
 		if err := paths.Set("eth0", []health.Path{two, four}); err != nil {
 			return err
 		}
-		if paths.Mark(two.SID) != second {
+		if paths.Mark(two) != second {
 			t.Errorf("the mark of a path that stays went from %x to %x", second,
-				paths.Mark(two.SID))
+				paths.Mark(two))
 		}
-		if list := w.ours(); len(list) != 8 {
+		if list := w.ours(); len(list) != 10 {
 			t.Errorf("two paths of two families: %s", strings.Join(list, "\n"))
 		}
 		if err := paths.Set("eth1", []health.Path{two}); err != nil {
 			return err
 		}
-		if list := w.ours(); len(list) != 4 || paths.Mark(one.SID) != 0 {
+		if list := w.ours(); len(list) != 5 || paths.Mark(one) != 0 {
 			t.Errorf("one path by another interface: %s", strings.Join(list, "\n"))
 		}
 		if err := paths.Set("eth7", []health.Path{two}); err == nil {
 			t.Error("an interface that is not there was accepted")
+		}
+		return paths.Set("", nil)
+	}))
+	if left := w.ours(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A VIP's paths have tables of their own, those of VIPs the same ones, and the kernel finds each by
+// its mark, in whichever block that is.
+func TestManyPaths(t *testing.T) {
+	const hosts, vips = 600, 3
+	w := newWorld(t)
+	must(t, w.edge.Do(func() error {
+		paths, err := health.OpenPaths()
+		if err != nil {
+			return err
+		}
+		var list []health.Path
+		for vip := range vips {
+			for host := range hosts {
+				list = append(list, path(fmt.Sprintf("2001:db8:80::%x", vip+1), host+1, "d6"))
+			}
+		}
+		if err := paths.Set("eth0", list); err != nil {
+			return err
+		}
+		const gates, jumps = 2, 3
+		if rules := len(w.ours()) - len(list); rules != gates+jumps+hosts {
+			t.Errorf("%d rules for %d hosts", rules, hosts)
+		}
+		for _, p := range list {
+			found, err := netlink.RouteGetWithOptions(p.VIP.AsSlice(),
+				&netlink.RouteGetOptions{Mark: paths.Mark(p)})
+			if err != nil || len(found) != 1 {
+				return fmt.Errorf("route to %s by mark %x: %v, %w", p.VIP, paths.Mark(p), found,
+					err)
+			}
+			seg6, leads := found[0].Encap.(*netlink.SEG6Encap)
+			if !leads || !seg6.Segments[0].Equal(p.SID.AsSlice()) {
+				t.Fatalf("mark %x leads to %v, want %s", paths.Mark(p), found[0].Encap, p.SID)
+			}
+		}
+		// What goes leaves room for what comes.
+		first, kept := paths.Mark(list[0]), paths.Mark(list[hosts-1])
+		other := path("2001:db8:80::1", hosts+1, "d6")
+		if err := paths.Set("eth0", append(list[1:], other)); err != nil {
+			return err
+		}
+		if paths.Mark(other) != first || paths.Mark(list[hosts-1]) != kept {
+			t.Errorf("marks %x and %x, want %x and %x", paths.Mark(other),
+				paths.Mark(list[hosts-1]), first, kept)
 		}
 		return paths.Set("", nil)
 	}))

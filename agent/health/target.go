@@ -29,35 +29,32 @@ type Target struct {
 
 // connect opens a TCP connection. Closing it resets it, for all checks of a service share its VIP's
 // port, and connections that wait for the end of TIME_WAIT would use up the edge's ports.
-func (t Target) connect(ctx context.Context) (net.Conn, error) {
-	dialer := net.Dialer{Control: t.mark, KeepAliveConfig: net.KeepAliveConfig{Enable: false},
-		KeepAlive: -1}
-	if t.Source.IsValid() {
-		dialer.LocalAddr = &net.TCPAddr{IP: t.Source.AsSlice()}
+func (t Target) connect(ctx context.Context) (*connection, error) {
+	c, err := t.open()
+	if err == nil {
+		if err = c.establish(ctx); err != nil {
+			c.Close()
+		}
 	}
-	conn, err := dialer.DialContext(ctx, "tcp", t.Address.String())
 	if err != nil {
 		if t.sourceless() {
 			err = errSourceless
 		}
 		return nil, fmt.Errorf("connect to %s at %s: %w", t.Address, t.SID, cause(err))
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		if err := tcp.SetLinger(0); err != nil {
-			conn.Close()
-			return nil, err
-		}
-	}
-	return conn, nil
+	return c, nil
 }
 
 // sourceless says whether this node has no address of the VIP's family: the kernel then sends IPv4
 // from 0.0.0.0, to which nobody answers.
 func (t Target) sourceless() bool {
-	if t.Source.IsValid() {
+	if t.Source.IsValid() || t.Address.Addr().Is6() {
 		return false
 	}
-	dialer := net.Dialer{Control: t.mark}
+	dialer := net.Dialer{Control: func(_, _ string, socket syscall.RawConn) (err error) {
+		failed := socket.Control(func(fd uintptr) { err = t.mark(int(fd)) })
+		return errors.Join(failed, err)
+	}}
 	conn, err := dialer.Dial("udp", t.Address.String()) // which sends nothing
 	if err != nil {
 		return false
@@ -67,17 +64,11 @@ func (t Target) sourceless() bool {
 	return ok && from.IP.IsUnspecified()
 }
 
-func (t Target) mark(_, _ string, socket syscall.RawConn) error {
+func (t Target) mark(fd int) error {
 	if t.Mark == 0 {
 		return nil
 	}
-	var err error
-	if failed := socket.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(t.Mark))
-	}); failed != nil {
-		return failed
-	}
-	if err != nil {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, int(t.Mark)); err != nil {
 		return fmt.Errorf("mark a check's socket: %w; run the agent with CAP_NET_ADMIN", err)
 	}
 	return nil
@@ -87,6 +78,7 @@ func (t Target) mark(_, _ string, socket syscall.RawConn) error {
 func cause(err error) error {
 	var call *os.SyscallError
 	var operation *net.OpError
+	var file *os.PathError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return errTimeout
@@ -94,6 +86,8 @@ func cause(err error) error {
 		return call.Err
 	case errors.As(err, &operation):
 		return operation.Err
+	case errors.As(err, &file):
+		return file.Err
 	}
 	return err
 }

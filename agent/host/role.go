@@ -66,7 +66,7 @@ func (h *Room) End() {
 
 // Serve is role.Server.
 func (h *Room) Serve() {
-	role.Follow(h.Life, &h.Loop, h.own.monitor.Results(), h.own.ended)
+	role.FollowAll(h.Life, &h.Loop, h.own.monitor.Results(), h.own.ended)
 	role.Follow(h.Life, &h.Loop, h.loads.Results(), h.loadTold)
 }
 

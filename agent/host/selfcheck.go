@@ -19,11 +19,12 @@ type selfChecks struct {
 	found    *role.Discoveries
 	monitor  *health.Monitor
 	services map[string]*role.Checked
+	unmade   role.Unmade
 }
 
 func newSelfChecks(p role.Parts) *selfChecks {
 	k := &selfChecks{Core: p.Core, found: p.Found, monitor: health.NewMonitor(p.Life),
-		services: map[string]*role.Checked{}}
+		services: map[string]*role.Checked{}, unmade: role.Unmade{Log: p.Log}}
 	p.Failing = append(p.Failing, k.failing)
 	return k
 }
@@ -80,16 +81,22 @@ func (k *selfChecks) serves(s config.HostService) bool {
 	return s.Check == nil || c == nil || c.State.Usable(role.RulesOf(s.Check))
 }
 
-// ended takes one result; routing is updated at once.
-func (k *selfChecks) ended(r health.Result) {
-	c := k.services[r.Service]
-	if c == nil || !k.monitor.Current(r) || !c.Take(r) {
-		return
+// ended takes results; routing is updated at once.
+func (k *selfChecks) ended(list []health.Result) {
+	changed := false
+	for _, r := range list {
+		c := k.services[r.Service]
+		if c == nil || !k.monitor.Current(r) || k.unmade.Unmade(r) || !c.Take(r) {
+			continue
+		}
+		changed = true
+		k.Tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.State.Status.String(),
+			Reason: role.ReasonOf(r.Err)})
 	}
-	k.Tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.State.Status.String(),
-		Reason: role.ReasonOf(r.Err)})
-	k.Core.KeepFailing()
-	k.Announce()
+	if changed {
+		k.Core.KeepFailing()
+		k.Announce()
+	}
 }
 
 // view is what the API tells of the host's check of a service; nil if it has none.

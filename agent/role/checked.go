@@ -1,6 +1,7 @@
 package role
 
 import (
+	"log/slog"
 	"time"
 
 	"sextant/agent/api"
@@ -74,6 +75,28 @@ func (c *Checked) View() *api.Health {
 		view.LastCheck, view.LastDurationSeconds = &c.last.At, c.last.Took.Seconds()
 	}
 	return view
+}
+
+// Unmade counts the checks that this machine could not make, and says so from time to time.
+type Unmade struct {
+	Log   *slog.Logger
+	count int
+	told  time.Time
+}
+
+const unmadeInterval = time.Minute
+
+// Unmade says whether a result is that of such a check, from which nothing follows.
+func (u *Unmade) Unmade(r health.Result) bool {
+	if !r.Unmade() {
+		return false
+	}
+	if u.count++; time.Since(u.told) >= unmadeInterval {
+		u.Log.Warn("backends are not checked for want of something on this machine, and stay what "+
+			"they were", "error", r.Err, "checks", u.count)
+		u.count, u.told = 0, time.Now()
+	}
+	return true
 }
 
 // Status is what checks and passive signals say together.

@@ -94,6 +94,39 @@ func Follow[T any](ctx context.Context, l *Loop, news <-chan T, take func(T)) {
 	}()
 }
 
+// batch is how much of what comes at once is one piece of work at most: the owner has others to do.
+const batch = 64
+
+// FollowAll is Follow for what may come by thousands in a second: what waits is one piece of work.
+func FollowAll[T any](ctx context.Context, l *Loop, news <-chan T, take func([]T)) {
+	all := make(chan []T)
+	go func() {
+		for {
+			var list []T
+			select {
+			case one := <-news:
+				list = append(list, one)
+			case <-ctx.Done():
+				return
+			}
+			for more := true; more && len(list) < batch; {
+				select {
+				case one := <-news:
+					list = append(list, one)
+				default:
+					more = false
+				}
+			}
+			select {
+			case all <- list:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	Follow(ctx, l, all, take)
+}
+
 // Every has the owner goroutine do something again and again, until ctx ends.
 func Every(ctx context.Context, l *Loop, interval time.Duration, f func()) {
 	ticker := time.NewTicker(interval)

@@ -15,7 +15,13 @@ const eventsMax = 1024
 type eventLog struct {
 	Log    *slog.Logger
 	Latest []api.Event // the latest
+	second time.Time   // when the one began in which events are being logged
+	lines  int         // of it
 }
+
+// eventLines is how many events are logged in a second. Of thousands of backends that go at once
+// the log has the first, the API the latest, and metrics all.
+const eventLines = 100
 
 // Tell logs what has happened and remembers it.
 func (l *eventLog) Tell(e api.Event) {
@@ -26,7 +32,18 @@ func (l *eventLog) Tell(e api.Event) {
 	if l.Latest = append(l.Latest, e); len(l.Latest) > eventsMax {
 		l.Latest = slices.Clone(l.Latest[len(l.Latest)-eventsMax/2:])
 	}
-	l.Log.Info("backends", "event", e.String())
+	if e.Time.Sub(l.second) >= time.Second {
+		if l.lines > eventLines {
+			l.Log.Warn("backends: events were not logged", "events", l.lines-eventLines)
+		}
+		l.second, l.lines = e.Time, 0
+	}
+	switch l.lines++; {
+	case l.lines <= eventLines:
+		l.Log.Info("backends", "event", e.String())
+	case l.lines == eventLines+1:
+		l.Log.Warn("backends: more events than are logged in a second", "logged", eventLines)
+	}
 }
 
 // since returns the events after the one of a number.

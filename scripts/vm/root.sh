@@ -16,11 +16,12 @@ readonly arch
 # shellcheck disable=SC2016 # apt's variable
 mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1)}
 readonly mirror
-# What the tests in the machine call; frr brings the routing daemons.
-readonly packages=frr,iproute2,curl,ethtool,iputils-ping,tcpdump,nginx-light,procps,kmod,netbase
-# Of the kernel's modules, those about networks.
+# What the tests in the machine call; frr brings the routing daemons, ipvsadm what is measured beside.
+readonly packages=frr,iproute2,curl,ethtool,iputils-ping,tcpdump,nginx-light,procps,kmod,netbase,ipvsadm
+# Of the kernel's modules, those about networks, and what its own network interfaces need.
 readonly modules='net lib crypto arch drivers/net/vrf.ko* drivers/net/veth.ko* drivers/net/dummy.ko* drivers/net/tun.ko*
-	drivers/net/macvlan.ko* drivers/net/ifb.ko* drivers/net/bonding'
+	drivers/net/macvlan.ko* drivers/net/ifb.ko* drivers/net/bonding drivers/net/virtio_net.ko* drivers/net/net_failover.ko*
+	drivers/virtio'
 cache=$PWD/.cache/vm own=true
 [ "$arch" = "$(dpkg --print-architecture)" ] || own=false cache+=/$arch
 readonly cache own
@@ -57,7 +58,7 @@ unpack_base() {
 
 # A base of Debian with the packages, without what nobody reads in a virtual machine.
 make_base() {
-	[ -e "$cache/base/.made" ] && return
+	[ "$(cat "$cache/base/.made" 2>/dev/null)" = "$packages" ] && return
 	say "fetching Debian $release, once"
 	rm -rf "$cache/base"
 	local flags=()
@@ -66,7 +67,7 @@ make_base() {
 		>"$cache/debootstrap.log" 2>&1 || { tail -n 5 "$cache/debootstrap.log" >&2 && return 1; }
 	$own || unpack_base
 	rm -rf "$cache/base"/usr/share/{doc,man,locale,info,i18n} "$cache/base"/var/cache/apt/* "$cache/base"/var/lib/apt/lists/*
-	touch "$cache/base/.made"
+	echo "$packages" >"$cache/base/.made"
 }
 
 # The package that the suite's linux-image-amd64, or -arm64, stands for.
@@ -107,10 +108,12 @@ make_base
 kernel=$(newest_kernel)
 [ -n "$kernel" ] || { say "the mirror $mirror has no linux-image in $suite" && exit 1; }
 readonly kernel folder=$cache/$kernel
-if [ ! -e "$folder/root.cpio" ]; then
+# A root that was made of other lists than these is made anew.
+if [ "$(cat "$folder/.made" 2>/dev/null)" != "$packages $modules" ]; then
 	rm -rf "$folder"
 	take_kernel "$kernel" "$folder"
 	{ archive "$cache/base" && archive "$folder/modules"; } >"$folder/root.cpio.new"
 	mv "$folder/root.cpio.new" "$folder/root.cpio"
+	echo "$packages $modules" >"$folder/.made"
 fi
 echo "$folder"

@@ -4,7 +4,8 @@
 #
 #   scripts/vm/run.sh SUITE FOLDER
 #
-# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_COUNT=1 it has one, and its
+# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_CABLES=1 it has four
+# interfaces of virtio, and cables from the first to the second, and from the third to the fourth. With VM_COUNT=1 it has one, and its
 # clock is the count of instructions: a nanosecond each, whatever else this machine has to do. VM_ARCH is amd64 or arm64, by default what
 # this machine is.
 set -euo pipefail
@@ -23,6 +24,18 @@ esac
 processors=(-accel 'tcg,thread=multi' -smp 2)
 [ -z "${VM_COUNT:-}" ] || processors=(-accel 'tcg,thread=single' -smp 1 -icount 'shift=0,sleep=off')
 readonly processors
+nics=(-nic none)
+if [ -n "${VM_CABLES:-}" ]; then
+	# The addresses are those of the bench: sender, machine under test twice, receiver. A cable delivers what was sent every half a
+	# millisecond, as network cards with interrupt moderation do: else each frame would be an interrupt.
+	nics=()
+	for nic in 0:02:00:00:00:01:02 0:02:00:00:00:01:01 1:02:00:00:00:02:01 1:02:00:00:00:02:02; do
+		nics+=(-netdev "hubport,id=nic${#nics[@]},hubid=${nic%%:*}"
+			-device "virtio-net-pci,netdev=nic${#nics[@]},mac=${nic#*:}"
+			-object "filter-buffer,id=cable${#nics[@]},netdev=nic${#nics[@]},queue=tx,interval=500")
+	done
+fi
+readonly nics
 
 folder=$(scripts/vm/root.sh "$suite")
 readonly folder
@@ -40,7 +53,7 @@ install -m 0755 scripts/vm/init "$work/guest/init"
 
 # no_timer_check: on a busy machine the emulated timer ticks late, and the kernel would give up.
 timeout "$timeout_s" "${machine_type[@]}" "${processors[@]}" -cpu max -m "$memory_mib" \
-	-nic none -display none -monitor none -serial "file:$work/console" -no-reboot \
+	"${nics[@]}" -display none -monitor none -serial "file:$work/console" -no-reboot \
 	-kernel "$folder/vmlinuz" -initrd "$work/all.cpio" -append "console=$console panic=-1 quiet no_timer_check" &
 readonly machine=$!
 

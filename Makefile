@@ -18,7 +18,7 @@ UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy 
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-paths bench-kube deb release test-deb fuzz site figures fmt clean
+.PHONY: help build demo test unit kube kube-programs test-kube test-vm lint house generate check-generate web bench bench-forwarding bench-paths bench-kube deb release test-deb fuzz site figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -90,7 +90,16 @@ ifneq ($(AGAINST),)
 	@AS_ROOT=$(AS_ROOT) scripts/bench.sh '$(AGAINST)' $(FLAGS)
 else
 	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench 'Programs|Steer|Telemetry' -benchtime 1x $(if $(FLAGS),-args $(FLAGS))
-	@$(MAKE) --no-print-directory bench-paths
+	@$(MAKE) --no-print-directory $(if $(FLAGS),,bench-forwarding) bench-paths
+endif
+
+bench-forwarding: ## Packets per second from a sender through edge, host or kernel to a receiver; FLAGS as of bench; VM=bookworm: in that virtual machine, with IPVS and virtio
+ifneq ($(VM),)
+	@scripts/deps.sh go vm
+	@$(AS_ROOT) env VM_TESTS=forwarding VM_CABLES=1 VM_COUNT=1 VM_FLAGS="$(FLAGS)" scripts/vm/test.sh $(VM)
+else
+	@scripts/deps.sh go bpffs
+	go test ./datapath -count=1 -exec '$(AS_ROOT) chrt -r 10' -run '^$$' -bench Forwarding -benchtime 1x $(if $(FLAGS),-args $(FLAGS))
 endif
 
 bench-paths: ## Time and memory of the path engine, its proofs, and a library beside it

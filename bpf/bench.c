@@ -46,7 +46,6 @@ int bare(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data;
 	struct eth_addresses addresses;
-	__u64 *outer;
 
 	if (data + ETH_HLEN > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
@@ -54,15 +53,9 @@ int bare(struct xdp_md *ctx)
 	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(struct ipv6hdr)))
 		return XDP_ABORTED;
 	data = (void *)(long)ctx->data;
-	outer = data + ETH_HLEN;
-	if (data + ETH_HLEN + sizeof(struct ipv6hdr) > (void *)(long)ctx->data_end)
+	if (!bare_header_write(data, (void *)(long)ctx->data_end))
 		return XDP_ABORTED;
 	ethernet_write(data, &addresses, bpf_htons(ETH_P_IPV6));
-	outer[0] = bpf_cpu_to_be64(6ULL << 60 | 72 << 16 | 41 << 8 | 64);
-	outer[1] = bpf_cpu_to_be64(0xfd00005e00000000);
-	outer[2] = bpf_cpu_to_be64(0xe1);
-	outer[3] = bpf_cpu_to_be64(0xfcbbbb0000010002);
-	outer[4] = 0;
 	return XDP_TX;
 }
 

@@ -178,16 +178,10 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation,
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(e.Close)
-	ids := make([]uint16, benchBackends)
-	var later []pool.Backend
-	for i := range ids {
-		ids[i] = uint16(i + 1)
-		must(t, e.SetSID(ids[i], sidOf(t, config.Block, ids[i])))
-		later = append(later, pool.Backend{ID: ids[i], Weight: 1})
+	for id := uint16(1); id <= benchBackends; id++ {
+		must(t, e.SetSID(id, sidOf(t, config.Block, id)))
 	}
-	later[0].State = pool.Draining
-	generation, err := testPool(t, benchBuckets, 2, ids...).Next(later, 0)
-	must(t, err)
+	generation := benchGeneration(t)
 	for i := range uint32(3) {
 		must(t, e.SetChains(benchQUIC+i, generation))
 	}
@@ -199,6 +193,21 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation,
 		must(t, e.SetChains(uint32(i), generation))
 	}
 	return e
+}
+
+// benchGeneration is the pool of each of its services.
+func benchGeneration(t testing.TB) *pool.Generation {
+	t.Helper()
+	ids := make([]uint16, benchBackends)
+	var later []pool.Backend
+	for i := range ids {
+		ids[i] = uint16(i + 1)
+		later = append(later, pool.Backend{ID: ids[i], Weight: 1})
+	}
+	later[0].State = pool.Draining
+	generation, err := testPool(t, benchBuckets, 2, ids...).Next(later, 0)
+	must(t, err)
+	return generation
 }
 
 func edgeRows(t testing.TB, w *world) []benchRow {

@@ -59,7 +59,7 @@ func printTable(results []benchResult) {
 }
 
 // writeResults writes the lines to the file that -json names.
-func writeResults(t testing.TB, results []benchResult) {
+func writeResults(t testing.TB, results any) {
 	t.Helper()
 	if *benchJSON == "" {
 		return

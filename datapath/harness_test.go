@@ -75,6 +75,13 @@ func addInterface(t testing.TB, name string, mac net.HardwareAddr, address netip
 	attrs.Name, attrs.HardwareAddr = name, mac
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name + "peer"}))
 	setUp(t, name+"peer")
+	return equip(t, name, address, neighbour, neighbourMAC)
+}
+
+// equip gives an interface an address and a resolved neighbour, and returns its index.
+func equip(t testing.TB, name string, address netip.Prefix, neighbour netip.Addr,
+	neighbourMAC net.HardwareAddr) int {
+	t.Helper()
 	link := setUp(t, name)
 	must(t, linux.WriteSysctl("net.ipv6.conf."+name+".accept_dad", "0"))
 	must(t, netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(address), Flags: unix.IFA_F_NODAD}))

@@ -54,6 +54,21 @@ static __always_inline void ethernet_write(void *data, const struct eth_addresse
 	*(__be16 *)(data + ETH_ADDRESSES) = ethertype;
 }
 
+/* The outer header of the yardsticks, 40 constant bytes behind the Ethernet header of a frame. */
+static __always_inline bool bare_header_write(void *data, void *end)
+{
+	__u64 *outer = data + ETH_HLEN;
+
+	if ((void *)(outer + 5) > end)
+		return false;
+	outer[0] = bpf_cpu_to_be64(6ULL << 60 | 72 << 16 | 41 << 8 | 64);
+	outer[1] = bpf_cpu_to_be64(0xfd00005e00000000);
+	outer[2] = bpf_cpu_to_be64(0xe1);
+	outer[3] = bpf_cpu_to_be64(0xfcbbbb0000010002);
+	outer[4] = 0;
+	return true;
+}
+
 /*
  * The word of an IPv4 header that holds checksum and source, whose sum is right again when the
  * source is that of another flow. All in the byte order of the wire, which the sum does not depend

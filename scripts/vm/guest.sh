@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2317 # functions are commands of step
-# The tests of the virtual machine, inside it. VM_TESTS chooses: program linux doctor datapath telemetry lab frr router (all), and bench,
-# which is asked for by name.
+# The tests of the virtual machine, inside it. VM_TESTS chooses: program linux doctor datapath telemetry lab frr router (all); bench and
+# forwarding are asked for by name.
 failed=0
 log=$(mktemp)
 PATH=$PATH:/job
@@ -103,4 +103,14 @@ case " ${VM_TESTS:-} " in *" bench "*)
 	package datapath /job/datapath.test -test.run '^$' -test.bench VRFSockets -test.benchtime 1x -passes 3 -repeat 4096 || failed=1
 	;;
 esac
+# The same packets through pairs of veth and, with VM_CABLES=1, through virtio. IPVS has a bucket for each connection.
+forwarding() {
+	modprobe ip_vs conn_tab_bits=20 && modprobe ip_vs_mh && modprobe virtio_pci && modprobe virtio_net || return
+	/job/datapath.test -test.run TestForwardingBench || return
+	bench="/job/datapath.test -test.run ^$ -test.bench Forwarding -test.benchtime 1x"
+	eval "$bench ${VM_FLAGS:-"-passes 3 -repeat 16384 -rows '( 1|,384) flows?$'"}" || return
+	[ ! -e /sys/class/net/eth3 ] ||
+		eval "$bench -nics eth0,eth1,eth2,eth3 ${VM_FLAGS:-"-passes 5 -repeat 4096 -rows ' 1 flow$'"}"
+}
+case " ${VM_TESTS:-} " in *" forwarding "*) package datapath forwarding || failed=1 ;; esac
 exit $failed

@@ -6,8 +6,9 @@
 #   scripts/vm/test.sh [SUITE...]     the default is the oldest and the newest: bookworm bookworm-backports
 #
 # VM_ARCH=arm64 is a machine of that kind, whatever this one is: it takes several times as long.
-# VM_TESTS names the parts: program linux doctor datapath telemetry lab frr router; and bench, which prints what ways to a VRF's sockets
-# cost.
+# VM_TESTS names the parts: program linux doctor datapath telemetry lab frr router; bench, which prints what ways to a VRF's sockets
+# cost; and forwarding, which prints packets per second, beside IPVS, and with VM_CABLES=1 through virtio
+# (VM_FLAGS: those of the bench).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -24,7 +25,7 @@ for package in linux agent/doctor datapath test/e2e; do
 done
 go build -trimpath -o "$job/sextant" ./cmd/sextant
 parts=${VM_TESTS:-program linux doctor datapath telemetry lab frr router}
-printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "$parts" >"$job/run.sh"
+printf 'VM_TESTS="%s" VM_FLAGS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "$parts" "${VM_FLAGS:-}" >"$job/run.sh"
 status=0
 for suite in "${suites[@]}"; do
 	scripts/vm/run.sh "$suite" "$job" || status=1

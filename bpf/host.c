@@ -118,26 +118,41 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 	return false;
 }
 
+enum quic_place {
+	QUIC_ELSEWHERE,
+	QUIC_COMES_ALONE, /* nobody else can have it */
+	QUIC_HERE,
+	QUIC_NEW, /* it is offered as a first SYN is */
+};
+
 /*
- * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are
- * for the host that took it. What comes here alone, because its connection ID says so, is taken.
+ * A packet to a QUIC server: others than those that open a connection are for the host that took
+ * it. What comes here alone, because its connection ID says so, is taken.
  */
-__noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
-			  const struct packet *p, __u32 service)
+__noinline int place_quic(struct xdp_md *ctx, const struct outer *outer, const struct packet *p)
 {
 	bool left;
 
-	if (!f || !outer || !p)
-		return false;
+	if (!outer || !p)
+		return QUIC_ELSEWHERE;
 	left = outer->argument || segments_left(ctx, outer->srh);
-	if (!quic_is_here(outer->hash, settings.refusal_jiffies)) {
-		if (!quic_opens(ctx, p))
-			return !left;
-		if (left && !quic_has_server(ctx, p))
-			return false;
-		if (!offer_new_connection(ctx, f, outer, p, service))
-			return false;
-	}
+	if (quic_is_here(outer->hash, settings.refusal_jiffies))
+		return QUIC_HERE;
+	if (!quic_opens(ctx, p))
+		return left ? QUIC_ELSEWHERE : QUIC_COMES_ALONE;
+	return left && !quic_has_server(ctx, p) ? QUIC_ELSEWHERE : QUIC_NEW;
+}
+
+static __always_inline bool takes_quic(struct xdp_md *ctx, const struct frame *f,
+				       const struct outer *outer, const struct packet *p,
+				       __u32 service)
+{
+	int place = place_quic(ctx, outer, p);
+
+	if (place < QUIC_HERE)
+		return place == QUIC_COMES_ALONE;
+	if (place == QUIC_NEW && !offer_new_connection(ctx, f, outer, p, service))
+		return false;
 	if (!p->icmp)
 		quic_remember(outer->hash);
 	return true;
@@ -148,7 +163,7 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 				  bool quic)
 {
 	if (unlikely(quic))
-		return offer_quic(ctx, f, outer, p, service);
+		return takes_quic(ctx, f, outer, p, service);
 	if (!candidates_left) {
 		if (opens(p))
 			offer_new_connection(ctx, f, outer, p, service);

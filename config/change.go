@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"sextant/packet/lists"
@@ -263,24 +264,34 @@ func (c AcceptChange) misplaced(policy Policy) []*Problem {
 	for _, f := range []struct {
 		key   string
 		value *int
-		of    Policy
 	}{
-		{"threshold", c.Threshold, Static},
-		{"workers", c.Workers, Dynamic},
-		{"window", c.Window, Dynamic},
-		{"low", c.LowPermille, Dynamic},
-		{"high", c.HighPermille, Dynamic},
-		{"initial", c.Initial, Dynamic},
-		{"cores", c.Cores, Average},
+		{"threshold", c.Threshold},
+		{"workers", c.Workers},
+		{"window", c.Window},
+		{"low", c.LowPermille},
+		{"high", c.HighPermille},
+		{"initial", c.Initial},
+		{"cores", c.Cores},
 	} {
-		if f.value != nil && f.of != policy {
+		if f.value != nil && !(Accept{Policy: policy}).applies(f.key) {
 			p := invalid(fmt.Sprintf("%s does not belong to policy %s", f.key, policy),
-				fmt.Sprintf("leave it out, or choose policy %s", f.of))
+				"leave it out, or choose policy "+ownersOf(f.key))
 			p.Path, p.about = f.key, []string{"policy"}
 			problems = append(problems, p)
 		}
 	}
 	return problems
+}
+
+// ownersOf names the policies that have a value: "average or delay".
+func ownersOf(key string) string {
+	var owners []string
+	for _, p := range policies {
+		if (Accept{Policy: p}).applies(key) {
+			owners = append(owners, string(p))
+		}
+	}
+	return strings.Join(owners, " or ")
 }
 
 func lacking(key, meaning string) *Problem {

@@ -155,16 +155,16 @@ var changes = []struct {
 		return config.SetHostService(n, "dns",
 			config.HostServiceChange{Accept: config.AcceptChange{Policy: pointer(
 				config.Policy("coin"))}})
-	}, config.ErrInvalid, `unknown policy "coin"; write always, static, dynamic or average`},
+	}, config.ErrInvalid, `unknown policy "coin"; write always, static, dynamic, average or delay`},
 	{"set host service that is absent", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "www", config.HostServiceChange{})
-	}, config.ErrNotFound, `there is no service "www"; known: web, tls, dns, rest`},
+	}, config.ErrNotFound, `there is no service "www"; known: web, tls, dns, api, rest`},
 	{"delete host service", "host", func(n *config.Node) (*config.Node, error) {
 		return config.DeleteHostService(n, "dns")
 	}, nil, "- host service dns (vip 192.0.2.53:53/udp, accept always)"},
 	{"delete host service that is absent", "host", func(n *config.Node) (*config.Node, error) {
 		return config.DeleteHostService(n, "www")
-	}, config.ErrNotFound, `there is no service "www"; known: web, tls, dns, rest`},
+	}, config.ErrNotFound, `there is no service "www"; known: web, tls, dns, api, rest`},
 }
 
 func TestChanges(t *testing.T) {

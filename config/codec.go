@@ -131,7 +131,7 @@ func registerAllWords() {
 	registerWords(Auto, Native, Generic)
 	registerWords(Carrier, SRH, SRHReduced)
 	registerWords(TCP, UDP)
-	registerWords(Always, Static, Dynamic, Average)
+	registerWords(Always, Static, Dynamic, Average, Delay)
 	registerWords(Up, Draining, Down, Maintenance)
 	registerWords(PolicyOffer, PolicyShadow, PolicyECMP)
 	registerWords(Rendezvous, Exact, Modulo)

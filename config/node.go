@@ -236,8 +236,8 @@ type Accept struct {
 	HighPermille int `key:"high" as:"share" usual:"0.6" help:"dynamic: share above which it falls"`
 	// dynamic: first threshold
 	Initial int `key:"initial" range:"0 65535" usual:"1" help:"dynamic: first threshold"`
-	// average: of the server, which busy connections share; 0: as many as the machine has
-	Cores int `key:"cores" omit:"zero" range:"0 1024" help:"average: of the server; 0: as many as the machine has"`
+	// average, delay: of the server, which busy connections share; 0: as many as the machine has
+	Cores int `key:"cores" omit:"zero" range:"0 1024" help:"average, delay: of the server; 0: as many as the machine has"`
 }
 
 // Endpoint is what clients connect to.
@@ -317,6 +317,7 @@ const (
 	Static  Policy = "static"  // SR_c, SRLB Algorithm 1
 	Dynamic Policy = "dynamic" // SR_dyn, SRLB Algorithm 2
 	Average Policy = "average" // unless busier than hosts are in the mean
+	Delay   Policy = "delay"   // unless a connection takes longer than on hosts in the mean
 )
 
 // BackendState says what a backend is given.
@@ -339,7 +340,7 @@ func (a Accept) String() string {
 		return fmt.Sprintf("%s workers %d window %d low %s high %s initial %d", a.Policy,
 			a.Workers, a.Window, FormatPermille(a.LowPermille), FormatPermille(a.HighPermille),
 			a.Initial)
-	case Average:
+	case Average, Delay:
 		if a.Cores > 0 {
 			return fmt.Sprintf("%s cores %d", a.Policy, a.Cores)
 		}

@@ -124,7 +124,7 @@ func (a Accept) applies(key string) bool {
 	case "workers", "window", "low", "high", "initial":
 		return a.Policy == Dynamic
 	case "cores":
-		return a.Policy == Average
+		return a.Policy == Average || a.Policy == Delay
 	}
 	return true
 }

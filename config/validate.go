@@ -26,7 +26,7 @@ const (
 )
 
 var (
-	policies = []Policy{Always, Static, Dynamic, Average}
+	policies = []Policy{Always, Static, Dynamic, Average, Delay}
 )
 
 // Validate checks the rules that hold between the values of a node and

@@ -175,6 +175,7 @@ func (h *Host) check(c *checker) {
 		c.endpoint(where, s.Endpoint)
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
 		c.accept(join(where, "accept"), s.Accept)
+		c.delay(where, s)
 		c.hostCheck(where, s)
 		c.hostQUIC(where, s)
 	}
@@ -246,6 +247,21 @@ func (c *checker) accept(where string, a Accept) {
 				a.Initial, a.Workers),
 				"begin with a threshold that the server can reach", join(where, "workers"))
 		}
+	}
+}
+
+// delay checks that the host sees connections begin and end: only so it knows how long they take.
+func (c *checker) delay(where string, s HostService) {
+	policy := join(where, "accept.policy")
+	switch {
+	case s.Accept.Policy != Delay:
+	case s.Protocol != TCP:
+		c.conflict(policy, fmt.Sprintf("policy delay can't time the connections of service %q of "+
+			"protocol %s", s.Name, s.Protocol), "choose policy average", join(where, "protocol"))
+	case s.Load.Kind != LoadConnections:
+		c.conflict(policy, fmt.Sprintf("policy delay counts the connections of service %q itself, "+
+			"and its load is %s", s.Name, s.Load), "choose policy average, or delete load",
+			join(where, "load"))
 	}
 }
 

@@ -53,7 +53,7 @@ type Host struct {
 }
 
 // hostState is taken over from the predecessor: counters, which run on, open connections, refusals,
-// fragments, QUIC flows, who sent SYNs, copies, and what SR_dyn has learnt.
+// fragments, QUIC flows, who sent SYNs, copies, and what acceptance policies have learnt.
 var hostState = []string{
 	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported",
 	"fragments", "quic_flows", "askers", "copies_seen",
@@ -191,7 +191,7 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) error {
 	policy := acceptPolicy{
 		Kind: uint32(p.Kind), Threshold: p.Threshold, Window: p.Window, Workers: p.Workers,
-		LowPermille: p.LowPermille, HighPermille: p.HighPermille, Cores: p.Cores,
+		LowPermille: p.LowPermille, HighPermille: p.HighPermille, Cores: p.Cores, Power: p.Power(),
 	}
 	switch {
 	case p.Queue:
@@ -223,7 +223,8 @@ func (h *Host) setAcceptState(index uint32, s acceptance.State) error {
 	if h.found != nil {
 		return fmt.Errorf("%w: service %d has learnt nothing", ErrDiffers, index)
 	}
-	state := acceptState{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
+	state := acceptState{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted,
+		Usual: uint32(s.Usual), Pace: pace(s.Pace)}
 	for i, level := range s.Levels {
 		state.Levels[i] = uint32(level)
 	}
@@ -239,7 +240,8 @@ func (h *Host) AcceptState(index uint32) (acceptance.State, error) {
 	if err := h.maps["accept_states"].Lookup(index, &s); err != nil {
 		return acceptance.State{}, fmt.Errorf("read acceptance state %d: %w", index, err)
 	}
-	out := acceptance.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
+	out := acceptance.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted,
+		Usual: acceptance.Level(s.Usual), Pace: acceptance.Pace(s.Pace)}
 	for i, level := range s.Levels {
 		out.Levels[i] = acceptance.Level(level)
 	}

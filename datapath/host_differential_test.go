@@ -2,10 +2,13 @@ package datapath
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sextant/datapath/model"
 	"sextant/datapath/packetgen"
@@ -41,6 +44,10 @@ var hostServices = []struct {
 		acceptance.Policy{Kind: acceptance.Average, Reported: true}, acceptance.Full},
 	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17},
 		acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
+	{ServiceKey{VIP: hostVIPv6, Port: 8086, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Delay, Cores: 2}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8087, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Delay, Cores: 48}, 50},
 	// without a server
 	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17},
 		acceptance.Policy{Kind: acceptance.Always}, 0},
@@ -54,6 +61,7 @@ type twoHosts struct {
 	program *Host
 	model   *model.Host
 	scout   model.Host // knows the SIDs alone, and so the flow of a packet
+	ticks   uint64     // of the latest offer whose time is known
 }
 
 // tell writes into the outer flow label of every other frame what the candidate before has told, as
@@ -71,6 +79,53 @@ func (h *twoHosts) tell(number int, near uint32, frame []byte) {
 	label := flow.Label(hash) ^ uint32(number/2%(int(acceptance.NoteMax)+1))<<8
 	word := binary.BigEndian.Uint32(frame[at+2:])
 	binary.BigEndian.PutUint32(frame[at+2:], word&^0xfffff|label)
+}
+
+// never is a tick up to which a pace is known that the clock does not reach: time changes nothing.
+const never = 1 << 60
+
+// modelKey is a service of the host under test as the model knows it.
+func modelKey(k ServiceKey) model.ServiceKey {
+	return model.ServiceKey{Addr: k.VIP, Port: k.Port, Protocol: k.Protocol}
+}
+
+// clock is when a service of policy delay was last asked, by what the program has noted: what it
+// knows of its pace depends on the time.
+func (h *twoHosts) clock(t testing.TB) time.Duration {
+	t.Helper()
+	latest := h.ticks
+	for i, s := range hostServices {
+		if s.policy.Kind == acceptance.Delay {
+			state, err := h.program.AcceptState(uint32(i + 1))
+			must(t, err)
+			latest = max(latest, state.Pace.At)
+		}
+	}
+	h.ticks = latest
+	return time.Duration(latest << 10)
+}
+
+// learn gives program and model the same pace for each service of policy delay, as no connection
+// begins or ends there: of a server that worked up to a while ago, or up to a time that never
+// comes, so that the clock does not matter.
+func (h *twoHosts) learn(t testing.TB, random *rand.Rand, timed bool) {
+	t.Helper()
+	for i, s := range hostServices {
+		if s.policy.Kind != acceptance.Delay {
+			continue
+		}
+		twin := h.model.Services[modelKey(s.key)]
+		at := uint64(never)
+		if timed {
+			at = h.ticks - min(h.ticks, random.Uint64N(1<<random.IntN(34)))
+		}
+		twin.State.Pace = acceptance.Pace{At: at,
+			Work: random.Uint64N(1 << random.IntN(34)), Done: random.Uint64N(1 << random.IntN(36))}
+		if random.IntN(4) == 0 {
+			twin.State.Usual, twin.State.Levels = 0, [acceptance.MaxLevels]acceptance.Level{}
+		}
+		must(t, h.program.setAcceptState(uint32(i+1), twin.State))
+	}
 }
 
 func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket,
@@ -126,13 +181,18 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket,
 		} else {
 			must(t, program.maps["busy"].Put(index, int32(s.busy)))
 		}
-		key := model.ServiceKey{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol}
+		key := modelKey(s.key)
 		mss := config.TunnelMTU - tcpHeadersIPv6
 		if s.key.VIP.Is4() {
 			mss = config.TunnelMTU - tcpHeadersIPv4
 		}
-		twin.Services[key] = &model.HostService{Policy: s.policy, State: s.policy.Initial(),
-			MSS: uint16(mss), QUIC: key.Protocol == 17}
+		state := s.policy.Initial()
+		if s.policy.Kind == acceptance.Delay {
+			state.Pace.At = never
+			must(t, program.setAcceptState(index, state))
+		}
+		twin.Services[key] = &model.HostService{Policy: s.policy, State: state, MSS: uint16(mss),
+			QUIC: key.Protocol == 17}
 		busy[key] = s.busy
 	}
 	server, err := net.ListenUDP("udp", &net.UDPAddr{Port: quicPort})
@@ -145,8 +205,15 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket,
 	return twoHosts{program: program, model: twin, scout: scout}
 }
 
+// hostOthers are the SIDs of chains; the last two are the host itself.
+var hostOthers = []string{"fcbb:bb00:2::", "fcbb:bb00:3::", "fcbb:bb00:4::", "fcbb:bb00:5::",
+	"fcbb:bb00:6::", "fcbb:bb00:1::", "2001:db8:51d::1"}
+
 func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection,
-	config HostConfig) *packetgen.Generator {
+	config HostConfig, others ...string) *packetgen.Generator {
+	if others == nil {
+		others = hostOthers
+	}
 	world := packetgen.World{
 		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
 		Locators:       config.Locators,
@@ -164,8 +231,7 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 			world.Decapsulating = append(world.Decapsulating, s.Prefix)
 		}
 	}
-	for _, sid := range []string{"fcbb:bb00:2::", "fcbb:bb00:3::", "fcbb:bb00:4::", "fcbb:bb00:5::",
-		"fcbb:bb00:6::", "fcbb:bb00:1::", "2001:db8:51d::1"} { // the last two are the host itself
+	for _, sid := range others {
 		world.Others = append(world.Others, netip.MustParseAddr(sid))
 	}
 	for _, s := range hostServices {
@@ -177,20 +243,32 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 
 // TestHostAgreesWithModel feeds the same generated frames to the program and to its Go twin, while
 // the kernel holds real sockets in each state.
-func TestHostAgreesWithModel(t *testing.T) { compareHosts(t, flow.BySipHash, *frames/2) }
+func TestHostAgreesWithModel(t *testing.T) { compareHosts(t, flow.BySipHash, *frames/2, false) }
 
 // TestHostAgreesWithModelByNH is the same by the other flow hash.
-func TestHostAgreesWithModelByNH(t *testing.T) { compareHosts(t, flow.ByNH, *frames/2) }
+func TestHostAgreesWithModelByNH(t *testing.T) { compareHosts(t, flow.ByNH, *frames/2, false) }
 
-func compareHosts(t *testing.T, function flow.Function, count int) {
+// TestHostAgreesWithModelInTime is the same while the clock runs. Chains don't come back to the
+// host itself there: it would decide twice, at two times of which the second alone is known.
+func TestHostAgreesWithModelInTime(t *testing.T) { compareHosts(t, flow.ByNH, *frames/4, true) }
+
+func compareHosts(t *testing.T, function flow.Function, count int, timed bool) {
 	t.Helper()
 	w := newWorld(t)
 	routeBackends(t)
 	sockets, connections, keep := hostSockets(t, w)
 	hosts := newTwoHosts(t, w, sockets, func(c *HostConfig) { c.FlowHash = function })
-	generator := hostGenerator(t, uint64(1+function), connections, hosts.program.config)
+	var others []string
+	if timed {
+		others = hostOthers[:len(hostOthers)-2]
+		var now unix.Timespec
+		must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+		hosts.ticks = uint64(now.Nano()) >> 10
+	}
+	generator := hostGenerator(t, uint64(1+function), connections, hosts.program.config, others...)
 	run := newRunner(hosts.program.programs["host"], w.near)
 	reasons, offers, ofQUIC := tally{}, map[model.Offer]int{}, map[model.Offer]int{}
+	random := rand.New(rand.NewPCG(1, uint64(function)))
 	for i := range count {
 		keep(t)
 		frame := generator.NextHost()
@@ -198,8 +276,15 @@ func compareHosts(t *testing.T, function flow.Function, count int) {
 			continue // the kernel's test run refuses frames without an Ethernet header
 		}
 		hosts.tell(i, uint32(w.near), frame)
-		want := hosts.model.Process(uint32(w.near), 0, frame)
+		if i%256 == 0 {
+			hosts.learn(t, random, timed)
+		}
 		verdict, after := run.run(t, frame)
+		now := time.Duration(0)
+		if timed {
+			now = hosts.clock(t)
+		}
+		want := hosts.model.Process(uint32(w.near), now, frame)
 		reasons.add(want)
 		offers[want.Offer]++
 		if want.Service.Protocol == 17 {
@@ -234,13 +319,12 @@ func compareHosts(t *testing.T, function flow.Function, count int) {
 		}
 	}
 	for i, own := range hostServices {
-		if own.policy.Kind != acceptance.Dynamic && own.policy.Kind != acceptance.Average {
+		if own.policy.Kind < acceptance.Dynamic {
 			continue // learns nothing
 		}
 		learnt, err := hosts.program.AcceptState(uint32(i + 1))
 		must(t, err)
-		key := model.ServiceKey{Addr: own.key.VIP, Port: own.key.Port, Protocol: own.key.Protocol}
-		if want := hosts.model.Services[key].State; learnt != want {
+		if want := hosts.model.Services[modelKey(own.key)].State; learnt != want {
 			t.Errorf("service %d, policy %s, has learnt %+v, the model %+v", i+1, own.policy.Kind,
 				learnt, want)
 		}

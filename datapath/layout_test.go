@@ -129,7 +129,7 @@ func TestEnums(t *testing.T) {
 		{"host", "accept_kind", map[string]uint64{
 			"ACCEPT_ALWAYS": uint64(acceptance.Always), "ACCEPT_STATIC": uint64(acceptance.Static),
 			"ACCEPT_DYNAMIC": uint64(acceptance.Dynamic),
-			"ACCEPT_AVERAGE": uint64(acceptance.Average),
+			"ACCEPT_AVERAGE": uint64(acceptance.Average), "ACCEPT_DELAY": uint64(acceptance.Delay),
 		}},
 		{"host", "behavior", map[string]uint64{
 			"BEHAVIOR_NONE":          0,

@@ -12,17 +12,20 @@ type acceptPolicy struct {
 	Workers      uint32 // dynamic: upper bound of c
 	LowPermille  uint32 // dynamic: c rises if fewer were accepted
 	HighPermille uint32 // dynamic: c falls if more were accepted
-	Cores        uint32 // average: connections count per core; 0 is 1
+	Cores        uint32 // average, delay: connections count per core; 0 is 1
 	Reported     uint32 // enum load_source: busy is what is reported, not the connections that are counted
+	Power        uint32 // delay: how steeply it grows once connections share the cores
 }
 
 // acceptState is struct accept_state. What has been learnt. Survives a restart of the agent.
 type acceptState struct {
 	Lock      uint32
 	Threshold uint32
-	Attempts  uint32
+	Attempts  uint32 // dynamic: offers; delay: those refused
 	Accepted  uint32
-	Levels    [3]uint32 // load that a connection meets with 0, 1, 2 candidates left; 0: not known
+	Levels    [5]uint32 // load that a connection meets with 0, 1, 2, ... candidates left; 0: not known
+	Usual     uint32    // delay: ticks that a core works on a connection, in the mean of all hosts
+	Pace      pace      // delay: of this host
 }
 
 // aesKey is struct aes_key
@@ -483,6 +486,13 @@ type orderNote struct {
 	Number     uint32
 	L2         uint16 // length of the frame's L2 header
 	Generation uint16 // in which the number was given: another one's numbers are of no order with it
+}
+
+// pace is struct pace. What a host did lately. A tick is 1,024 ns. Both sums fade, to a half within 2^22 ticks.
+type pace struct {
+	At   uint64 // tick up to which it is known
+	Work uint64 // ticks of all cores together
+	Done uint64 // connections that ended, in 1/65536
 }
 
 // servicePath is struct path

@@ -134,7 +134,7 @@ type HostService struct {
 	Threshold uint32 `json:"threshold"` // in use now; of dynamic it moves
 	Busy      int    `json:"busy"`      // open connections
 	// busy connections per core, half a connection added; and that of hosts in the mean, as refused
-	// SYNs told this one, 0: they did not
+	// SYNs told this one, 0: they did not. Of policy delay: seconds that a connection takes
 	Load float64 `json:"load"`
 	Mean float64 `json:"mean"`
 
@@ -176,7 +176,7 @@ func AcceptOf(a config.Accept) Accept {
 		low, high := float64(a.LowPermille)/1000, float64(a.HighPermille)/1000
 		out.Workers, out.Window, out.Low, out.High, out.Initial = &a.Workers, &a.Window, &low,
 			&high, &a.Initial
-	case config.Average:
+	case config.Average, config.Delay:
 		if a.Cores > 0 {
 			out.Cores = &a.Cores
 		}

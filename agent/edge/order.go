@@ -133,7 +133,8 @@ func (e *Room) orderWarnings() (list []string) {
 		}
 		for _, b := range s.Backends {
 			c, _, known := e.loads.of(b.Agent, s.Endpoint)
-			if known && (c.Accept == config.Average || c.Accept == config.Dynamic) {
+			if known && (c.Accept == config.Average || c.Accept == config.Delay ||
+				c.Accept == config.Dynamic) {
 				list = append(list, fmt.Sprintf("service %s: candidates are in order, and %s "+
 					"accepts by policy %s, which wants them at random: hosts that come first "+
 					"refuse much of what the others must take; write accept: {policy: static, "+

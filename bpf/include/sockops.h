@@ -66,7 +66,9 @@ static __always_inline int socket_count(struct bpf_sock_ops *ops, __u64 netns_co
 		return 1;
 	service = socket_service(ops);
 	connections = service ? bpf_map_lookup_elem(&busy, &service) : 0;
-	if (connections)
+	if (connections) {
+		accept_moves(service, *connections, !after);
 		__sync_fetch_and_add(connections, after ? 1 : -1);
+	}
 	return 1;
 }

@@ -23,9 +23,11 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 		"edge: how many may be opened per second, and at once, like 1000,200; none: as many as "+
 			"come")
 	cmd.Flags().StringVar(&f.policy, "policy", "",
-		"edge: offer (default), shadow or ecmp; host: average (default), always, static or dynamic")
+		"edge: offer (default), shadow or ecmp; host: average (default), always, static, "+
+			"dynamic or delay")
 	roleFlag(cmd, &f.role)
-	complete(cmd, "policy", "offer", "shadow", "ecmp", "always", "static", "dynamic", "average")
+	complete(cmd, "policy", "offer", "shadow", "ecmp", "always", "static", "dynamic", "average",
+		"delay")
 	complete(cmd, "port", "any")
 	complete(cmd, "new-connections", "none")
 	return f

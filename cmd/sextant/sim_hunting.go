@@ -44,11 +44,12 @@ equally among its workers; further connections wait in its backlog. The candidat
 are those that the edge would choose, and servers decide as hosts do. All policies see the same
 requests.
 
-Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average, and two
-ideals that know all loads: jsq/D (the least loaded of D candidates) and jsq (of all). Two
-others know what servers tell their balancer: charon/D (the least loaded of D candidates by the
-latest packets of each; Charon, CNSM 2021) and prequal (the best of those probed lately;
-Prequal, NSDI 2024). Behind a policy, /D is the number of candidates, as in average/3.
+Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average and delay
+(unless a server is busier, or would take longer, than servers are in the mean), and two ideals
+that know all loads: jsq/D (the least loaded of D candidates) and jsq (of all). Two others know
+what servers tell their balancer: charon/D (the least loaded of D candidates by the latest packets
+of each; Charon, CNSM 2021) and prequal (the best of those probed lately; Prequal, NSDI 2024).
+Behind a policy, /D is the number of candidates, as in average/3.
 dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of
 them accepted.
 
@@ -61,7 +62,7 @@ queues fill, and the mean is without those REFUSED. FASTER compares mean respons
 of the first policy at the same load. ± is half the 95 % confidence interval of the mean; - where
 requests are too few to tell.`,
 		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
-  sextant sim hunting --speeds 1,1,1,0.5 --stall 200ms --policy random,average/3,prequal
+  sextant sim hunting --speeds 1,1,1,0.5 --stall 200ms --policy random,average/6,delay/6,prequal
   sextant sim hunting --arrivals bursty --service-times pareto --policy average/6,charon/2,prequal
   sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
 		Annotations: seeAlso("sextant experiment", "sextant demo"),
@@ -106,7 +107,7 @@ requests are too few to tell.`,
 	flags.DurationVar(&o.handshake, "handshake",
 		0, "time from the choice of a server until the connection counts there")
 	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
-	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "jsq/2", "jsq",
+	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "delay/3", "jsq/2", "jsq",
 		"charon/2", "prequal")
 	complete(cmd, "arrivals", workload.ArrivalsNames()...)
 	complete(cmd, "service-times", workload.ServiceTimesNames()...)

@@ -141,7 +141,7 @@ func (v *visit) decide(r *Result, service *HostService) bool {
 	told := v.note(r.Flow)
 	answer, next := service.Policy.Decide(service.State, acceptance.Offer{
 		Busy: v.host.Busy(r.Service), Left: uint32(v.candidates() + v.outer.segmentsLeft()),
-		Told: told,
+		Told: told, Now: v.now,
 	})
 	service.State = next
 	if !answer.Accept && answer.Tell != 0 {

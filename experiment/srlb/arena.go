@@ -85,7 +85,7 @@ func acceptSpec(p acceptance.Policy, cores int) *api.AcceptSpec {
 		spec.Threshold = number(int(p.Threshold))
 	case acceptance.Dynamic:
 		spec.Workers = number(workers)
-	case acceptance.Average:
+	case acceptance.Average, acceptance.Delay:
 		spec.Cores = number(cores)
 	}
 	return spec

@@ -3,6 +3,7 @@ package acceptance
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Kind names a policy.
@@ -19,10 +20,13 @@ const (
 	// Average accepts unless the server is busier than the servers are in the mean, as far as it
 	// has learnt.
 	Average
+	// Delay accepts unless a connection would take longer here than elsewhere, as far as the server
+	// has learnt: it knows how fast it is.
+	Delay
 )
 
 var kindNames = [...]string{Always: "always", Static: "static", Dynamic: "dynamic",
-	Average: "average"}
+	Average: "average", Delay: "delay"}
 
 // String returns the name that configuration files use.
 func (k Kind) String() string {
@@ -39,8 +43,8 @@ func ParseKind(text string) (Kind, error) {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown acceptance policy %q; use always, static, dynamic or average",
-		text)
+	return 0, fmt.Errorf("unknown acceptance policy %q; use always, static, dynamic, average "+
+		"or delay", text)
 }
 
 // Policy is a policy with its parameters. Fields that its Kind does not mention are ignored.
@@ -56,8 +60,8 @@ type Policy struct {
 	// LowPermille and HighPermille bound the share of accepted offers, in thousandths, that Dynamic
 	// leaves alone; the paper uses 400 and 600.
 	LowPermille, HighPermille uint32
-	// Cores is what Average divides the busy connections by, so that servers of different sizes can
-	// compare themselves; 0 is 1.
+	// Cores is what Average and Delay divide the busy connections by, so that servers of different
+	// sizes can compare themselves; 0 is 1.
 	Cores uint32
 	// Reported says that Offer.Busy is what a load source reports of the server, and not the number
 	// of its connections. No policy asks; the host has to know where to look.
@@ -67,20 +71,25 @@ type Policy struct {
 	Queue bool
 }
 
-// State is what Dynamic and Average remember between offers. The other policies leave it as it is.
+// State is what Dynamic, Average and Delay remember between offers. The other policies leave it as
+// it is.
 type State struct {
 	Threshold uint32 // Dynamic: current c
-	Attempts  uint32 // Dynamic: offers seen in this window
+	Attempts  uint32 // Dynamic: offers seen in this window; Delay: offers refused
 	Accepted  uint32 // Dynamic: of these, accepted
-	// Average: the load that a connection meets with 0, 1, 2 candidates left; 0: not known yet
+	// Average, Delay: the load that a connection meets with 0, 1, 2, ... candidates left; 0: not
+	// known yet
 	Levels [MaxLevels]Level
+	Usual  Level // Delay: how long a core works on a connection, in the mean of all servers
+	Pace   Pace  // Delay: of this server
 }
 
 // Offer is a new connection that a server is offered.
 type Offer struct {
-	Busy uint32 // connections that the server has
-	Left uint32 // candidates after this one; 0: it must accept
-	Told Note   // what the candidate before has said
+	Busy uint32        // connections that the server has
+	Left uint32        // candidates after this one; 0: it must accept
+	Told Note          // what the candidate before has said
+	Now  time.Duration // since any beginning; for Delay
 }
 
 // Answer is what a server does with an offer.
@@ -104,6 +113,8 @@ func (p Policy) ThresholdIn(s State) uint32 {
 		return s.Threshold
 	case Average:
 		return p.averageThreshold(s.Levels[0])
+	case Delay:
+		return p.delayThreshold(s)
 	default:
 		return 0
 	}
@@ -117,8 +128,11 @@ func (p Policy) Decide(s State, o Offer) (Answer, State) {
 	if p.Reported && o.Busy == Full {
 		return Answer{Accept: o.Left == 0}, s
 	}
-	if p.Kind == Average {
+	switch p.Kind {
+	case Average:
 		return p.decideAverage(s, o)
+	case Delay:
+		return p.decideDelay(s, o)
 	}
 	if o.Left == 0 {
 		return Answer{Accept: true}, s

@@ -235,7 +235,8 @@ func TestDynamicInvariants(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	for kind, name := range map[acceptance.Kind]string{acceptance.Always: "always",
-		acceptance.Static: "static", acceptance.Dynamic: "dynamic", acceptance.Average: "average"} {
+		acceptance.Static: "static", acceptance.Dynamic: "dynamic", acceptance.Average: "average",
+		acceptance.Delay: "delay"} {
 		if kind.String() != name {
 			t.Errorf("String of kind %d is %q, want %q", kind, kind, name)
 		}
@@ -247,7 +248,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("String of an unknown kind is %q", got)
 	}
 	if _, err := acceptance.ParseKind("sometimes"); err == nil || !strings.Contains(err.Error(),
-		`"sometimes"; use always, static, dynamic or average`) {
+		`"sometimes"; use always, static, dynamic, average or delay`) {
 		t.Errorf("ParseKind(sometimes): error %v", err)
 	}
 }

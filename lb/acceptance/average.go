@@ -1,13 +1,12 @@
 package acceptance
 
-import "math/bits"
-
-// Level is a load: busy connections per core, in units of 1/65536. 0 stands for "not known".
+// Level is a load: of Average busy connections per core, in units of 1/65536, of Delay a time in
+// ticks. 0 stands for "not known".
 type Level uint32
 
-// MaxLevels is for how many candidates left Average has a mean of its own. Beyond, it takes the
-// last.
-const MaxLevels = 3
+// MaxLevels is for how many candidates left Average and Delay have a mean of their own. Beyond,
+// they take the last.
+const MaxLevels = 5
 
 const (
 	levelOne      = 16 // bits behind the point
@@ -29,16 +28,23 @@ func (p Policy) decideAverage(s State, o Offer) (Answer, State) {
 	if told := o.Told.Level(); told != 0 {
 		s.Levels[0] = s.Levels[0].towards(told, agreeShift)
 	}
-	meets := load
-	for i := range s.Levels {
-		s.Levels[i] = s.Levels[i].towards(meets, forgetShift)
-		meets = min(meets, s.Levels[i])
-	}
-	if o.Left == 0 || load <= s.Levels[min(o.Left, MaxLevels)-1]+p.equal() {
+	s.meets(load)
+	if o.Left == 0 || load <= s.limit(o.Left)+p.equal() {
 		return Answer{Accept: true}, s
 	}
 	return Answer{Tell: NoteOf(s.Levels[0])}, s
 }
+
+// meets learns what a connection meets here, and would meet with more and more candidates left.
+func (s *State) meets(level Level) {
+	for i := range s.Levels {
+		s.Levels[i] = s.Levels[i].towards(level, forgetShift)
+		level = min(level, s.Levels[i])
+	}
+}
+
+// limit is what a connection meets elsewhere if so many candidates are left, at least one.
+func (s *State) limit(left uint32) Level { return s.Levels[min(left, MaxLevels)-1] }
 
 // averageThreshold is the least number of connections whose load is above a level.
 func (p Policy) averageThreshold(l Level) uint32 {
@@ -48,8 +54,12 @@ func (p Policy) averageThreshold(l Level) uint32 {
 }
 
 // Loads are the load of a server with so many connections, and that of all servers in the mean as
-// far as others told it, 0 if they did not: busy connections per core, half a connection added.
+// far as others told it, 0 if they did not: busy connections per core, half a connection added; of
+// Delay the seconds that a connection would take.
 func (p Policy) Loads(s State, busy uint32) (own, mean float64) {
+	if p.Kind == Delay {
+		return p.delay(s.each(), busy).seconds(), s.Levels[0].seconds()
+	}
 	const one = 1 << levelOne
 	return float64(p.level(busy)) / one, float64(s.Levels[0]) / one
 }
@@ -64,42 +74,4 @@ func (l Level) towards(value Level, shift uint) Level {
 		return max(value, 1)
 	}
 	return Level(max(int64(l)+(int64(value)-int64(l))>>shift, 1))
-}
-
-// Note is a level as it is written on a SYN that is passed on: 12 bits, 0 for nothing. The upper
-// four are an exponent, the lower eight a mantissa, as in a floating-point number; its error is
-// below 1/256, or 1/4096 of a connection per core.
-type Note uint16
-
-// NoteMax is the greatest note.
-const NoteMax Note = 1<<noteBits - 1
-
-const (
-	noteBits     = 12
-	mantissaBits = 8
-	noteUnit     = 5 // a note counts in 1/2048 connections per core
-)
-
-// NoteOf writes a level, rounded down, as far as a note reaches. It is never 0.
-func NoteOf(l Level) Note {
-	value := uint32(l) >> noteUnit
-	exponent := 0
-	if n := bits.Len32(value); n > mantissaBits {
-		exponent = n - mantissaBits
-		value = value>>(exponent-1) - 1<<mantissaBits
-	}
-	return min(Note(exponent)<<mantissaBits|Note(value), NoteMax-1) + 1
-}
-
-// Level reads a note; 0 if it says nothing.
-func (n Note) Level() Level {
-	if n == 0 {
-		return 0
-	}
-	n--
-	value, exponent := Level(n&(1<<mantissaBits-1)), n>>mantissaBits
-	if exponent > 0 {
-		value = (value + 1<<mantissaBits) << (exponent - 1)
-	}
-	return max(value<<noteUnit, 1)
 }

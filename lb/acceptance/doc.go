@@ -3,9 +3,9 @@
 //
 // With service hunting (Desmouceaux et al., "SRLB: The Power of Choices in Load Balancing with
 // Segment Routing", 2017) a SYN visits its candidate servers in turn. Each but the last asks its
-// policy; the last must accept. Static and Dynamic are the paper's Algorithms 1 and 2. Average is
-// our own: it needs no tuning, and no number that an operator would have to find. All are over
-// integers, because the eBPF program that runs the same function has no floating point.
+// policy; the last must accept. Static and Dynamic are the paper's Algorithms 1 and 2. Average and
+// Delay are our own: they need no tuning, and no number that an operator would have to find. All
+// are over integers, because the eBPF program that runs the same function has no floating point.
 //
 // # Average
 //
@@ -22,4 +22,11 @@
 // the first mean of who refused it, in twelve bits that are free in every encapsulation, and the
 // receiver moves its own halfway there. That is averaging by gossip (Boyd et al., "Randomized
 // Gossip Algorithms", 2006), and makes the mean that of all servers without a packet more.
+//
+// # Delay
+//
+// The same rule with time as the price: how long a connection would take here. The server knows how
+// long a core works on one from the time that its cores had connections and from how many ended in
+// it; a connection takes that, and longer if cores are shared ([Policy.Power]). Servers that know
+// little go by what is usual, so two means are told, in turn.
 package acceptance

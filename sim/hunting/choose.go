@@ -39,7 +39,7 @@ func (s *simulation) choose(j *job) int {
 	if s.config.Choice == LeastReported {
 		return s.reported(candidates, j)
 	}
-	return s.hunt(candidates, j.measured)
+	return s.hunt(candidates, j)
 }
 
 // lighter compares connections per core, with that to come.
@@ -48,16 +48,16 @@ func (v *server) lighter(o *server) bool {
 }
 
 // hunt offers the request to the candidates in turn.
-func (s *simulation) hunt(candidates []uint16, measured bool) int {
+func (s *simulation) hunt(candidates []uint16, j *job) int {
 	var told acceptance.Note
 	for place, id := range candidates {
 		v := &s.servers[id-1]
 		left := len(candidates) - 1 - place
 		answer, state := v.policy.Decide(v.state,
-			acceptance.Offer{Busy: v.connections, Left: uint32(left), Told: told})
+			acceptance.Offer{Busy: v.connections, Left: uint32(left), Told: told, Now: j.at})
 		v.state = state
 		if answer.Accept {
-			s.result.accepted(place, measured)
+			s.result.accepted(place, j.measured)
 			return int(id) - 1
 		}
 		told = answer.Tell

@@ -210,7 +210,7 @@ func (s *simulation) cross(j job, demand time.Duration, server int, at time.Dura
 		s.result.overflow(j)
 		return
 	}
-	s.count(server, 1)
+	s.count(server, 1, at)
 	w := n.way(server)
 	s.arrived(w, at)
 	long := n.random.ExpFloat64() * float64(n.Transfer) / n.ways[w].free
@@ -277,7 +277,7 @@ func (s *simulation) other(at time.Duration) {
 				s.finish(o.Server, at)
 				v.machine.Add(job{at: at},
 					time.Duration(n.random.ExpFloat64()*float64(o.Mean)))
-				s.count(o.Server, 1)
+				s.count(o.Server, 1, at)
 				s.schedule(o.Server)
 			}
 			return

@@ -256,7 +256,7 @@ func (s *simulation) serve(i int, j job, demand, at time.Duration) {
 	s.finish(i, at)
 	j.flight = v.connections
 	v.machine.Add(j, demand)
-	s.count(i, 1)
+	s.count(i, 1, at)
 	s.tell(i, j, at)
 	s.schedule(i)
 }
@@ -267,8 +267,8 @@ func (s *simulation) finish(i int, at time.Duration) {
 	if len(done) == 0 {
 		return
 	}
-	s.count(i, -len(done))
 	for _, f := range done {
+		s.count(i, -1, f.At)
 		s.result.done(f.Job, f.At)
 		s.tell(i, f.Job, f.At)
 		if v := &s.servers[i]; v.latencies != nil {
@@ -278,8 +278,9 @@ func (s *simulation) finish(i int, at time.Duration) {
 	s.schedule(i)
 }
 
-func (s *simulation) count(i, change int) {
+func (s *simulation) count(i, change int, at time.Duration) {
 	v := &s.servers[i]
+	v.state = v.policy.Moved(v.state, v.connections, change < 0, at)
 	v.connections = uint32(int(v.connections) + change)
 	if s.crowd != nil {
 		s.crowd.move(i, v.connections)

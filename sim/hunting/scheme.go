@@ -26,11 +26,11 @@ var Random = Scheme{Candidates: 1}
 const defaultCandidates = 2
 
 // ParseScheme reads "random", "static=C", "dynamic", "dynamic=WINDOW", "dynamic=WINDOW:LOW-HIGH"
-// with the share of accepted offers in percent, "average" (package accept), "jsq" (the least loaded
-// of all), "jsq/D" (the least loaded of D candidates), "charon" or "charon/D" (likewise, by what
-// servers told last), "prequal", or "prequal=SHARE" (of servers that count as cold; 0: requests in
-// flight alone decide). Behind a policy, /D is the number of candidates, 2 if it is not said:
-// "average/3".
+// with the share of accepted offers in percent, "average" and "delay" (package acceptance), "jsq"
+// (the least loaded of all), "jsq/D" (the least loaded of D candidates), "charon" or "charon/D"
+// (likewise, by what servers told last), "prequal", or "prequal=SHARE" (of servers that count as
+// cold; 0: requests in flight alone decide). Behind a policy, /D is the number of candidates, 2 if
+// it is not said: "average/3".
 func ParseScheme(text string) (Scheme, error) {
 	name, number, numbered := strings.Cut(text, "/")
 	s := Scheme{Candidates: defaultCandidates}
@@ -81,9 +81,11 @@ func ParseScheme(text string) (Scheme, error) {
 		}
 	case "average":
 		s.Policy = acceptance.Policy{Kind: acceptance.Average}
+	case "delay":
+		s.Policy = acceptance.Policy{Kind: acceptance.Delay}
 	default:
-		return s, fmt.Errorf("unknown policy %q; use random, static=C, dynamic, average, jsq, "+
-			"jsq/D, charon, prequal, with /D for D candidates", text)
+		return s, fmt.Errorf("unknown policy %q; use random, static=C, dynamic, average, delay, "+
+			"jsq, jsq/D, charon, prequal, with /D for D candidates", text)
 	}
 	if numbered && (name == "random" || name == "prequal") {
 		return s, fmt.Errorf("policy %q: random and prequal have one candidate", text)

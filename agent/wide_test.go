@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkWide is an edge with as many services as a cloud has: its start, one change by the API
-// and by a whole node file, and lists. The agent runs in this process.
+// and by a whole node file, lists, and half of the services that go at once. The agent runs in this process.
 func BenchmarkWide(b *testing.B) {
 	for _, size := range []struct {
 		name               string
@@ -23,12 +23,12 @@ func BenchmarkWide(b *testing.B) {
 		b.Run(size.name, func(b *testing.B) {
 			const list = "      backends:\n"
 			wide(b, strings.ReplaceAll(manyServices(size.services, size.backends), list,
-				size.most+list))
+				size.most+list), size.services)
 		})
 	}
 }
 
-func wide(b *testing.B, node string) {
+func wide(b *testing.B, node string, services int) {
 	m := newMachine(b)
 	text := m.text(node)
 	step := func(name string, do func()) {
@@ -76,6 +76,13 @@ func wide(b *testing.B, node string) {
 			"maxBackends: 200, backends: [{name: b0, sid: \"fcbb:bb00:1::\"}]}\n", false)
 		must(b, err)
 	})
+	if half, _, many := strings.Cut(text, fmt.Sprintf("    - name: s%d\n", services/2)); many &&
+		services > 1 {
+		step("half-goes", func() {
+			_, err := r.apply(half, false)
+			must(b, err)
+		})
+	}
 	r.stop()
 	b.ReportMetric(0, "ns/op")
 }

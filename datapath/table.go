@@ -292,6 +292,16 @@ func (e *Edge) setTable(number uint32, g *pool.Generation) error {
 // name makes a service's entries lead to a table, its own or the former one, and waits until no
 // packet is under way to the one before.
 func (e *Edge) name(number uint32, at tablePlace) error {
+	leads, err := e.lead(number, at)
+	if err != nil || !leads {
+		return err
+	}
+	return e.await(awaitPackets)
+}
+
+// lead makes a service's entries lead to a table, its own or the former one. Packets may be under
+// way to the one before if it says so.
+func (e *Edge) lead(number uint32, at tablePlace) (packets bool, err error) {
 	index, changed := number%formerTables, false
 	for _, key := range e.keys[index] {
 		s := e.entries[key]
@@ -304,19 +314,15 @@ func (e *Edge) name(number uint32, at tablePlace) error {
 			continue
 		}
 		if err := e.maps["services"].Put(key, s); err != nil {
-			return err
+			return false, err
 		}
 		e.entries[key], changed = s, true
 	}
 	if changed {
-		if err := e.ForgetNextHops(); err != nil { // and the services that CPUs have cached
-			return err
-		}
-	} else if e.live(number) == nil {
-		return nil
+		return true, e.ForgetNextHops() // and the services that CPUs have cached
 	}
 	// Even if no entry led to the table before any more, packets may be on their way to it.
-	return e.await(awaitPackets)
+	return e.live(number) != nil, nil
 }
 
 // live is the table of a number that packets are forwarded by; nil: there is none.
@@ -327,28 +333,37 @@ func (e *Edge) live(number uint32) *chainTable {
 	return nil
 }
 
-// DeleteChains frees the tables of a service that was deleted.
-func (e *Edge) DeleteChains(index uint32) error {
-	for _, number := range []uint32{index, formerTables + index} {
-		if err := e.deleteTable(number); err != nil {
-			return fmt.Errorf("delete chains of service %d: %w", index, err)
+// DeleteChains frees the tables of services that were deleted, once no packet is under way to any
+// of them.
+func (e *Edge) DeleteChains(indexes ...uint32) error {
+	waits := false
+	for _, index := range indexes {
+		for _, number := range tablesOf(index) {
+			leads, err := e.lead(number, tablePlace{})
+			if err != nil {
+				return fmt.Errorf("delete chains of service %d: %w", index, err)
+			}
+			waits = waits || leads
 		}
 	}
-	delete(e.buckets, index)
-	delete(e.former, index)
-	err := e.SetPaths(index, nil)
-	e.paths.came(index)
-	return errors.Join(err, e.blocks.trim())
+	if waits {
+		if err := e.await(awaitPackets); err != nil {
+			return fmt.Errorf("delete chains of %d services: %w", len(indexes), err)
+		}
+	}
+	var failed []error
+	for _, index := range indexes {
+		for _, number := range tablesOf(index) {
+			e.chains[number].close()
+			delete(e.chains, number)
+		}
+		delete(e.buckets, index)
+		delete(e.former, index)
+		failed = append(failed, e.SetPaths(index, nil))
+		e.paths.came(index)
+	}
+	return errors.Join(append(failed, e.blocks.trim())...)
 }
 
-func (e *Edge) deleteTable(number uint32) error {
-	if e.chains[number] == nil {
-		return nil
-	}
-	if err := e.name(number, tablePlace{}); err != nil {
-		return err
-	}
-	e.chains[number].close()
-	delete(e.chains, number)
-	return nil
-}
+// tablesOf are the numbers of the tables that a service can have.
+func tablesOf(index uint32) [2]uint32 { return [2]uint32{index, formerTables + index} }

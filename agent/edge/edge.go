@@ -392,6 +392,7 @@ func (e *Role) clear(before *Role, which func(*Service) bool) error {
 	if before == nil || e.hasAllOf(before) {
 		return nil
 	}
+	var gone []uint32
 	for i := range before.Services {
 		s := &before.Services[i]
 		if e.service(s.Endpoint) != nil || !which(s) {
@@ -403,11 +404,9 @@ func (e *Role) clear(before *Role, which func(*Service) bool) error {
 		if err := e.Program.DeleteService(s.Key, !e.hasVIP(*s)); err != nil {
 			return err
 		}
-		if err := e.Program.DeleteChains(s.Index); err != nil {
-			return err
-		}
+		gone = append(gone, s.Index)
 	}
-	return nil
+	return e.Program.DeleteChains(gone...)
 }
 
 // fillNew sets the chains of all services that were not there before.

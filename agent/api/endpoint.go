@@ -90,6 +90,7 @@ var (
 	afterEvent = Parameter{"after", Text, "the number or id of the last event that is known; " +
 		"0: tell all that is remembered; by default events from now on"}
 	fileName = Parameter{"file", Text, "name of the file, for errors"}
+	detail   = Parameter{"detail", Text, "node, service or backend: how finely; backend by default"}
 	someRows = Parameter{"limit", Kind{1, dumpMax}, "entries at most"}
 	onePage  = Parameter{"limit", Kind{1, servicesPage}, "a page of so many names, in their " +
 		"order; 1000 at most, and with continue by default"}
@@ -242,7 +243,7 @@ func streams(h handler) []Operation {
 			h.events},
 		{"GET", "/v1/capture", "Packets as they arrive", Admin, nil, nil, of[CapturedPacket](),
 			"application/jsonl", nil, h.capture},
-		{"GET", "/metrics", "Metrics for Prometheus", Read, nil, nil, nil, "text/plain", nil,
-			h.scrape},
+		{"GET", "/metrics", "Metrics for Prometheus", Read, []Parameter{detail}, nil, nil,
+			"text/plain", nil, h.scrape},
 	}
 }

@@ -70,11 +70,15 @@ type scrape struct {
 	accept, query string
 }
 
-// sharedMetrics serves the metrics; all scrapes of the same second that are under way share one
-// compressed copy.
+// sharedMetrics serves the metrics in a detail that is known; all scrapes of the same second that
+// are under way share one compressed copy.
 func sharedMetrics(plain http.Handler, now func() time.Time) http.Handler {
 	var shared SharedCopies[scrape]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := detailOf(r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		key := scrape{now().Unix(), r.Header.Get("Accept"), r.URL.RawQuery}
 		answer, release, err := shared.Take(key, func(h http.Header, out io.Writer) error {
 			return recordAnswer(plain, r, h, out)
@@ -92,7 +96,8 @@ func sharedMetrics(plain http.Handler, now func() time.Time) http.Handler {
 // fraction of what the client library needs for ten thousand of them; the library writes other
 // formats, and what is asked for by name.
 func (m *Metrics) scrape(w http.ResponseWriter, r *http.Request) {
-	services, part := m.services()
+	d, _ := detailOf(r) // sharedMetrics has looked
+	services, part := m.services(d)
 	gatherers := prometheus.Gatherers{m.registry, part}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultAcceptedFormats()...)
 	if format.FormatType() != expfmt.TypeTextPlain || r.URL.Query().Has("name[]") {
@@ -113,15 +118,18 @@ func (m *Metrics) scrape(w http.ResponseWriter, r *http.Request) {
 }
 
 // services reads those of all services, and returns a registry that says whether it could.
-func (m *Metrics) services() (page, *prometheus.Registry) {
+func (m *Metrics) services(d detail) (page, *prometheus.Registry) {
+	part := prometheus.NewRegistry()
+	if d == detailNode {
+		return page{}, part
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
 	defer cancel()
 	services, err := m.answers.Services(ctx)
-	part := prometheus.NewRegistry()
 	part.MustRegister(prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
 		Part(out, "services", func(context.Context) error { return err })
 	}))
-	return servicesPage(services), part
+	return servicesPage(services, d), part
 }
 
 // Description describes a metric, whose name gets the prefix sextant_.

@@ -18,8 +18,8 @@ import (
 
 // Bounds on foreign bytes: the YAML parser is recursive, and aliases multiply.
 const (
-	maxBytes  = 8 << 20
-	maxValues = 1 << 20 // values read, those behind aliases each time
+	maxBytes  = 16 << 20
+	maxValues = 2 << 20 // values read, those behind aliases each time
 	maxNested = 32      // lists and mappings inside one another on one line
 	maxIndent = 256     // columns, and so the depth of block style
 )

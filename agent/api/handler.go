@@ -109,7 +109,7 @@ func breaking(r *http.Request) *http.Request {
 func MayBreakConnections(ctx context.Context) bool { return ctx.Value(breakKey{}) != nil }
 
 // maxBody bounds what a request may send, in bytes: more than a node file may have.
-const maxBody = 16 << 20
+const maxBody = 32 << 20
 
 // Bounds and default of the monitor's interval.
 const (

@@ -5,17 +5,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-against=$1
+against=$1 commit=
 shift
-dir=$(mktemp -d)
-trap 'git worktree remove --force "$dir/tree" 2>/dev/null || true; rm -rf "$dir"' EXIT
-go test -c -o "$dir/this.test" ./datapath
-
 if [ ! -f "$against" ] || [ ! -x "$against" ]; then
 	commit=$(git rev-parse --verify --quiet "$against^{commit}") || {
 		echo "bench: AGAINST=$against is neither an executable file nor a commit" >&2
 		exit 1
 	}
+fi
+dir=$(mktemp -d)
+trap 'git worktree remove --force "$dir/tree" 2>/dev/null || true; rm -rf "$dir"' EXIT
+go test -c -o "$dir/this.test" ./datapath
+# A flag that does not exist is refused before the other build is made.
+said=$("$dir/this.test" -test.run '^$' "$@" 2>&1) || {
+	printf '%s\n' "${said%%$'\n'*}" >&2
+	exit 1
+}
+if [ -n "$commit" ]; then
 	git worktree add --quiet --detach "$dir/tree" "$commit"
 	there=$dir/tree/datapath
 	if ! grep -q '^func allRows' "$there/bench_test.go"; then # from before there was this script

@@ -11,7 +11,8 @@ import (
 )
 
 // BenchmarkWide is an edge with as many services as a cloud has: its start, one change by the API
-// and by a whole node file, lists, and half of the services that go at once. The agent runs in this process.
+// and by a whole node file, lists, and half of the services that go at once. The agent runs in this
+// process.
 func BenchmarkWide(b *testing.B) {
 	for _, size := range []struct {
 		name               string

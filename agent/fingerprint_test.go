@@ -89,7 +89,7 @@ func TestLongStateIsReadBack(t *testing.T) {
 	if err := s.Save(file, changed); err != nil {
 		t.Fatal(err)
 	}
-	s.Kept.Node += strings.Repeat("# as long as some 100,000 backends\n", 300_000)
+	s.Kept.Node += strings.Repeat("# as long as some 200,000 backends\n", 600_000)
 	if _, err := config.Parse("node.yaml", []byte(s.Kept.Node)); err == nil {
 		t.Errorf("a foreign file of %d bytes is read", len(s.Kept.Node))
 	}

@@ -158,7 +158,7 @@ func (m *Monitor) check(ctx context.Context, r *running) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.files -= filesOf(r.Check)
-	if r.underWay = false; !r.ended && m.ctx.Err() == nil {
+	if r.underWay = false; !r.ended { // it waits, even if the monitor ends and begins none
 		r.due = result.At.Add(Wait(r.Check.Interval, r.Check.JitterPermille, r.Seed, r.checks))
 		r.checks++
 		heap.Push(&m.waiting, r)

@@ -188,10 +188,10 @@ func TestTogetherHeaders(t *testing.T) {
 	}
 }
 
-// The client's address, and its port of the first flow.
+// The client's address, and its port of the first flow, which the kernel gives to no other socket.
 const (
 	talker     = "2001:db8:c::1"
-	talkerPort = 40000
+	talkerPort = 20000
 )
 
 // talkFrom opens a connection from an address and port of a node and gets an octet back.

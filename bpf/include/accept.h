@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Whether this host takes a new connection: the acceptance policies of SRLB
- * (Desmouceaux et al., Algorithms 1 and 2), and one that needs no tuning.
- * accept.Policy is the same in Go, and says why.
+ * (Desmouceaux et al., Algorithms 1 and 2), and two that need no tuning.
+ * acceptance.Policy is the same in Go, and says why.
  */
 #pragma once
 

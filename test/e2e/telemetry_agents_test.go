@@ -173,6 +173,22 @@ func (f *telemetryFabric) sent() uint64 {
 	return n
 }
 
+// dropped is how many packets the kernel gave up on the way: a veth interface whose peer has an XDP
+// program holds 256 packets, and drops what comes while another process has the processor.
+func (f *telemetryFabric) dropped() (n uint64) {
+	f.t.Helper()
+	for _, node := range []string{"leaf1", "spine1", "leaf2"} {
+		var interfaces []struct {
+			Stats64 map[string]struct{ Dropped uint64 }
+		}
+		must(f.t, json.Unmarshal(f.on(node, "ip", "-s", "-j", "link", "show"), &interfaces))
+		for _, i := range interfaces {
+			n += i.Stats64["tx"].Dropped + i.Stats64["rx"].Dropped
+		}
+	}
+	return n
+}
+
 // TestTelemetryShare downloads through source, transit and sink of three agents: the octets are
 // those sent, the share of packets with telemetry is the one that the node file and then the watch
 // list say, and the collector gets a report with both nodes of each.
@@ -181,7 +197,7 @@ func TestTelemetryShare(t *testing.T) {
 	content := make([]byte, 8<<20)
 	random := rand.NewChaCha8([32]byte{2})
 	random.Read(content)
-	before := f.sent()
+	before, dropped := f.sent(), f.dropped()
 	f.download(content, 5001)
 	packets, inserted := float64(f.sent()-before), f.counted("leaf1", "inserted")
 	const p = 0.1
@@ -209,15 +225,20 @@ func TestTelemetryShare(t *testing.T) {
 	f.download(content[:1<<20], 5002)
 	packets = float64(f.sent() - before)
 	inserted = f.counted("leaf1", "inserted")
+	dropped = f.dropped() - dropped
 	// neighbor discovery is not encapsulated
-	if got := float64(inserted - earlier); got > packets || got < packets-10 {
+	if got := float64(inserted - earlier); got > packets || got < packets-10-float64(dropped) {
 		t.Errorf("with all watched, %.0f of %.0f packets got telemetry", got, packets)
 	}
-	if pushed, removed := f.counted("spine1", "pushed"), f.counted("leaf2",
-		"removed"); pushed != inserted || removed != inserted {
-		t.Errorf("inserted %d, pushed %d, removed %d", inserted, pushed, removed)
+	pushed, removed := f.counted("spine1", "pushed"), f.counted("leaf2", "removed")
+	if pushed > inserted || removed > pushed || removed+dropped < inserted {
+		counters, _ := f.agents.client("spine1").Counters(t.Context())
+		said, _ := json.Marshal(counters)
+		t.Errorf("inserted %d, pushed %d, removed %d, and the interfaces dropped %d; spine1 "+
+			"says %s; h1: %s", inserted, pushed, removed, dropped, said, f.on("h1", "nstat",
+			"-asz", "TcpRetransSegs", "Ip6OutDiscards"))
 	}
-	for _, r := range f.drain(inserted) {
+	for _, r := range f.drain(removed) {
 		if len(r.Hops) < 2 || *r.Hops[0].Node != 1 || *r.Hops[1].Node != 11 {
 			t.Fatalf("reported %+v", r)
 		}

@@ -54,6 +54,7 @@ header X-Server.`,
 	flags.StringSliceVar(&c.Addresses, "listen", nil,
 		"address and port to listen on; may be given several times")
 	flags.IntVar(&c.Cores, "cores", 2, "cores of the emulated machine")
+	flags.Float64Var(&c.Speed, "speed", 1, "of a core: at 0.5 requests take twice their CPU time")
 	flags.IntVar(&c.Workers, "workers", 32, "connections that are served at a time")
 	flags.IntVar(&c.Backlog, "backlog", 128, "connections that wait beyond those")
 	flags.DurationVar(&c.Service, "service", 100*time.Millisecond,

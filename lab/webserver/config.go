@@ -28,6 +28,7 @@ type Config struct {
 	Name      string        // value of the header X-Server: visible ASCII characters
 	Addresses []string      // host:port pairs to listen on, IPv4 or [IPv6]
 	Cores     int           // cores of the emulated machine; 2 if 0
+	Speed     float64       // of each core, as a part of the usual one's; 1 if 0
 	Workers   int           // connections served at a time; 32 if 0
 	Backlog   int           // connections that the kernel queues beyond those; 128 if 0
 	Service   time.Duration // mean CPU time of a request that does not state its own
@@ -40,6 +41,7 @@ type Config struct {
 // withDefaults returns c with its zeros filled, or why it cannot be served.
 func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Cores, 2)
+	setDefault(&c.Speed, 1)
 	setDefault(&c.Workers, 32)
 	setDefault(&c.Backlog, 128)
 	switch {
@@ -51,6 +53,9 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Cores < 0 || c.Workers < 0 || c.Backlog < 0:
 		return c, fmt.Errorf("emulate: %d cores, %d workers, backlog of %d: none may be negative",
 			c.Cores, c.Workers, c.Backlog)
+	case !(c.Speed >= leastSpeed && c.Speed <= mostSpeed):
+		return c, fmt.Errorf("emulate: speed %g: it must be from %g to %g", c.Speed, leastSpeed,
+			mostSpeed)
 	case c.Service < 0 || c.Service > maxDemand:
 		return c, fmt.Errorf("emulate: mean service time %v must be from 0 to %v", c.Service,
 			maxDemand)
@@ -58,7 +63,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func setDefault(value *int, byDefault int) {
+const leastSpeed, mostSpeed = 1e-3, 1e3
+
+func setDefault[T int | float64](value *T, byDefault T) {
 	*value = cmp.Or(*value, byDefault)
 }
 

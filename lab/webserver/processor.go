@@ -31,6 +31,7 @@ func newProcessor(c Config) (*processor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("emulate: %w", err)
 	}
+	machine.SetSpeed(c.Speed)
 	timer, err := hrtimer.New()
 	if err != nil {
 		return nil, fmt.Errorf("emulate: %w", err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -265,6 +266,21 @@ func TestProcessorSharing(t *testing.T) {
 	}
 }
 
+// A slow core takes longer for a request, a fast one would else need an hour.
+func TestSpeed(t *testing.T) {
+	t.Parallel()
+	slow, _ := start(t, webserver.Config{Speed: 0.1})
+	begun := time.Now()
+	exchange(t, slow, get("/?ms=20"))
+	if took := time.Since(begun); took < 200*time.Millisecond {
+		t.Errorf("20 ms of CPU time at a tenth of the speed took %s", took)
+	}
+	fast, _ := start(t, webserver.Config{Speed: 1000})
+	if got := exchange(t, fast, get("/?ms=3600000")); got.StatusCode != 200 {
+		t.Errorf("an hour at a thousand times the speed: %d", got.StatusCode)
+	}
+}
+
 // While the only worker has a connection, others wait in the kernel's queue.
 func TestWorkersLimitConnections(t *testing.T) {
 	address, _ := start(t, webserver.Config{Workers: 1})
@@ -369,6 +385,9 @@ func TestListenRefuses(t *testing.T) {
 		{"negative workers", webserver.Config{Name: "a", Addresses: ok, Workers: -1}},
 		{"negative backlog", webserver.Config{Name: "a", Addresses: ok, Backlog: -1}},
 		{"negative service time", webserver.Config{Name: "a", Addresses: ok, Service: -1}},
+		{"negative speed", webserver.Config{Name: "a", Addresses: ok, Speed: -1}},
+		{"speed that is no number", webserver.Config{Name: "a", Addresses: ok, Speed: math.NaN()}},
+		{"endless speed", webserver.Config{Name: "a", Addresses: ok, Speed: math.Inf(1)}},
 		{"service time beyond an hour", webserver.Config{Name: "a", Addresses: ok,
 			Service: 2 * time.Hour}},
 	}

@@ -29,21 +29,23 @@ type arena struct {
 	cores int // of a server
 }
 
-// setting is a lab, and how many cores its servers have.
+// setting is a lab, how many cores its servers have, and what differs from the example.
 type setting struct {
-	name  string
-	text  []byte
-	cores int
+	name   string
+	text   []byte
+	cores  int
+	change func(*lab.Spec) error
 }
 
 var (
-	emulated = setting{"srlb", examples.Hunting, cores}
-	apaches  = setting{"srlb-apache", examples.Apache, 1}
+	emulated = setting{"srlb", examples.Hunting, cores, nil}
+	unlike   = setting{"srlb-speeds", examples.Hunting, cores, slowDown}
+	apaches  = setting{"srlb-apache", examples.Apache, 1, nil}
 )
 
 // within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, s setting, body func(context.Context, *arena) error) error {
-	return experiment.InExample(ctx, s.name, s.text, nil, lab.Options{},
+	return experiment.InExample(ctx, s.name, s.text, s.change, lab.Options{},
 		func(ctx context.Context, a *experiment.Arena) error {
 			return body(ctx, &arena{Arena: a, cores: s.cores})
 		})
@@ -69,7 +71,8 @@ func (a *arena) use(ctx context.Context, p policy) error {
 }
 
 func (a *arena) put(ctx context.Context, node string, role api.Role, spec api.ServiceSpec) error {
-	if _, err := a.Agents[node].PutService(ctx, api.Update, "web", role, spec); err != nil {
+	agent := a.Agents[node].BreakingConnections() // there are none between two measurements
+	if _, err := agent.PutService(ctx, api.Update, "web", role, spec); err != nil {
 		return fmt.Errorf("set the policy of %s: %w", node, err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // All lists the experiments.
-func All() []experiment.Experiment { return []experiment.Experiment{whole} }
+func All() []experiment.Experiment { return []experiment.Experiment{whole, speeds} }
 
 var whole = experiment.Experiment{
 	Name: "srlb", Title: "Service hunting: response times under each acceptance policy, and how " +

@@ -40,9 +40,13 @@ func streamOf(p policy, load float64, quick bool) stream {
 	if p == rr && load > 0.7 && !quick {
 		requests *= randomFactor
 	}
-	duration := time.Duration(requests / rateOf(load) * float64(time.Second)).Round(
-		time.Millisecond)
-	return stream{rate: rateOf(load), service: service, warmUp: time.Second, duration: duration}
+	return requestsAt(rateOf(load), requests)
+}
+
+// requestsAt is a stream of about so many requests.
+func requestsAt(rate, requests float64) stream {
+	duration := time.Duration(requests / rate * float64(time.Second)).Round(time.Millisecond)
+	return stream{rate: rate, service: service, warmUp: time.Second, duration: duration}
 }
 
 // labWork is a measurement in the lab with how long it takes.
@@ -61,9 +65,7 @@ func inLab(ctx context.Context, r *experiment.Recorder, f *findings) error {
 // emulatedQueue is what is measured on emulated servers.
 func emulatedQueue(r *experiment.Recorder, f *findings) *labQueue {
 	l := &labQueue{recorder: r, setting: emulated}
-	addPart(l, "overhead", 5*time.Second,
-		func(ctx context.Context, a *arena) (float64, error) { return a.overhead(ctx) },
-		func(ms float64) { f.overheadMs = ms })
+	l.addOverhead(&f.overheadMs)
 	for _, load := range ordered {
 		if labLoads(r.Quick())[load] == 0 {
 			continue
@@ -165,6 +167,13 @@ func addPart[T any](l *labQueue, name string, lasts time.Duration,
 		}
 		return err
 	}})
+}
+
+// addOverhead measures how many ms a request takes that needs no CPU time.
+func (l *labQueue) addOverhead(ms *float64) {
+	addPart(l, "overhead", 5*time.Second,
+		func(ctx context.Context, a *arena) (float64, error) { return a.overhead(ctx) },
+		func(found float64) { *ms = found })
 }
 
 // run does the work, with a lab as soon as one is needed.

@@ -16,7 +16,7 @@ func (f *findings) report(r *experiment.Recorder) error {
 	f.compareLab(r)
 	f.compareIdeals(r)
 	f.compareDay(r)
-	f.compareTwins(r)
+	compareTwins(r, f.lab, f.twins)
 	f.compareApache(r)
 	f.tables(r)
 	notes(r, f)
@@ -194,10 +194,10 @@ func (f *findings) compareDay(r *experiment.Recorder) {
 	}
 }
 
-func (f *findings) compareTwins(r *experiment.Recorder) {
+func compareTwins(r *experiment.Recorder, lab, twins []point) {
 	within, all, unlucky := 0, 0, 0
-	for _, p := range f.lab {
-		twin, ok := at(f.twins, policy{name: p.Policy}, p.Load)
+	for _, p := range lab {
+		twin, ok := at(twins, policy{name: p.Policy}, p.Load)
 		if !ok {
 			continue
 		}

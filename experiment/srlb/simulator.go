@@ -22,6 +22,7 @@ type trial struct {
 	load      float64
 	name      string // of the servers
 	servers   []hunting.Server
+	slow      bool // every second one is
 	requests  float64
 	handshake time.Duration
 	warmUp    time.Duration // 0: long enough for all policies
@@ -40,17 +41,27 @@ func alike(n int) []hunting.Server {
 		Weight: 1}}, n)
 }
 
+// capacity is what all servers together can do, in cores of full speed, and which are slow.
+func (t trial) capacity() (cores float64, paces []hunting.Pace) {
+	for i, s := range t.servers {
+		speed := 1.
+		if t.slow && isSlow(i) {
+			speed = slowSpeed
+			paces = append(paces, hunting.Pace{Server: i, Speed: speed})
+		}
+		cores += speed * float64(s.Cores)
+	}
+	return cores, paces
+}
+
 // run simulates.
 func (t trial) run(ctx context.Context) (point, error) {
 	scheme, err := hunting.ParseScheme(t.policy.scheme)
 	if err != nil {
 		return point{}, err
 	}
-	all := 0
-	for _, s := range t.servers {
-		all += s.Cores
-	}
-	rate := t.load * float64(all) / service.Seconds()
+	capacity, paces := t.capacity()
+	rate := t.load * capacity / service.Seconds()
 	warmUp := cmp.Or(t.warmUp, warmUpOf(t.load))
 	until := warmUp + time.Duration(t.requests/rate*float64(time.Second))
 	p := point{Policy: t.policy.name, Load: t.load, Case: t.name}
@@ -59,7 +70,7 @@ func (t trial) run(ctx context.Context) (point, error) {
 		Seed: t.seed + t.turn, Handshake: t.handshake,
 		Requests: workload.NewPoisson(rate, service, t.seed), Until: until, WarmUp: warmUp,
 		Progress: func(time.Duration) error { return ctx.Err() },
-		Given:    t.given,
+		Given:    t.given, Paces: paces,
 	}
 	if t.watch {
 		c.Interval, c.Loads = instantStep, func(now time.Duration, connections []float64) {

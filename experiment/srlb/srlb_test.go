@@ -221,7 +221,7 @@ func TestJoined(t *testing.T) {
 
 // All that the experiment would simulate is well-formed.
 func TestSchemes(t *testing.T) {
-	for _, p := range all {
+	for _, p := range slices.Concat(all, speedPolicies) {
 		scheme, err := hunting.ParseScheme(p.scheme)
 		if err != nil || byName(p.name) != p {
 			t.Errorf("%s: %v", p.name, err)

@@ -3,6 +3,7 @@ package srlb
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"sextant/experiment"
@@ -20,14 +21,12 @@ const twinRuns = 16
 // left to chance; this is all of random choice, whose means else differ by a tenth and more from
 // one run to the next at heavy load. Other policies are played with many choices of candidates
 // besides, as it is they who find the servers.
-func twins(ctx context.Context, r *experiment.Recorder, f *findings) error {
-	handshake := time.Duration(f.overheadMs * float64(time.Millisecond))
+func twins(ctx context.Context, r *experiment.Recorder, what string, lab []point,
+	of func(point) trial) (replayed, found []point, err error) {
 	var trials []trial
-	for _, p := range f.lab {
-		s := streamOf(byName(p.Policy), p.Load, r.Quick())
-		again := trial{policy: byName(p.Policy), load: p.Load, name: "replay", servers: twelve(),
-			requests: s.rate * s.duration.Seconds(), warmUp: s.warmUp, handshake: handshake,
-			seed: seed, given: p.Took}
+	for _, p := range lab {
+		again := of(p)
+		again.name, again.given, again.seed = "replay", p.Took, seed
 		trials = append(trials, again)
 		again.name, again.given = "twin", nil
 		for range p.twins() {
@@ -35,14 +34,21 @@ func twins(ctx context.Context, r *experiment.Recorder, f *findings) error {
 			trials = append(trials, again)
 		}
 	}
-	points, err := simulated(ctx, r, "twins", trials)
-	for _, p := range f.lab {
+	points, err := simulated(ctx, r, what, trials)
+	for _, p := range lab {
 		played := points[:1+p.twins()]
 		points = points[len(played):]
-		f.replays = append(f.replays, joined(played[:1]))
-		f.twins = append(f.twins, joined(played[min(1, p.twins()):]))
+		replayed = append(replayed, joined(played[:1]))
+		found = append(found, joined(played[min(1, p.twins()):]))
 	}
-	return err
+	return replayed, found, err
+}
+
+// like is a trial of what a policy was given in the lab, where any request takes so long besides.
+func like(p policy, load float64, s stream, overheadMs float64) trial {
+	return trial{policy: p, load: load, servers: twelve(), warmUp: s.warmUp,
+		requests:  s.rate * s.duration.Seconds(),
+		handshake: time.Duration(overheadMs * float64(time.Millisecond))}
 }
 
 // twins is with how many choices of candidates a point is played.
@@ -72,7 +78,11 @@ func joined(runs []point) point {
 // inSimulator plays the points of the lab, and then all loads: 24 within (0, 1), as the paper has,
 // and one beyond 0.96, where policies differ most.
 func inSimulator(ctx context.Context, r *experiment.Recorder, f *findings) (err error) {
-	if err := twins(ctx, r, f); err != nil {
+	f.replays, f.twins, err = twins(ctx, r, "twins", f.lab, func(p point) trial {
+		policy := byName(p.Policy)
+		return like(policy, p.Load, streamOf(policy, p.Load, r.Quick()), f.overheadMs)
+	})
+	if err != nil {
 		return err
 	}
 	var sweep []trial
@@ -102,7 +112,7 @@ const (
 )
 
 func byName(name string) policy {
-	for _, p := range all {
+	for _, p := range slices.Concat(all, speedPolicies) {
 		if p.name == name {
 			return p
 		}

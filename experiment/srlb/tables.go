@@ -9,7 +9,8 @@ import (
 
 // tables are all numbers.
 func (f *findings) tables(r *experiment.Recorder) {
-	r.Table(f.labTable())
+	r.Table(labTable("lab", "Poisson stream in the lab, and the same in the simulator, times in ms",
+		f.lab, f.twins, f.replays))
 	r.Table(meansTable("loads", "Mean response in ms by load, simulator", f.sweep,
 		func(p point) string { return fmt.Sprintf("%.2f", p.Load) }))
 	r.Table(distanceTable(f.sweep))
@@ -28,26 +29,27 @@ func (f *findings) tables(r *experiment.Recorder) {
 // sizeName is how a number of servers is written.
 func sizeName(n int) string { return fmt.Sprintf("%d servers", n) }
 
-func (f *findings) labTable() experiment.Table {
+// labTable has points of the lab beside the same in the simulator.
+func labTable(name, title string, lab, twins, replays []point) experiment.Table {
 	t := experiment.Table{
-		Name: "lab", Title: "Poisson stream in the lab, and the same in the simulator, times in ms",
+		Name: name, Title: title,
 		Columns: []string{"Load", "Policy", "Requests", "Failed", "Mean", "±", "Median", "P90",
 			"P99", "Fairness", "Simulator",
 			"Difference, %", "by chance, %", "Replayed, %"},
 	}
-	for _, p := range f.lab {
+	for _, p := range lab {
 		row := []string{fmt.Sprintf("%g", p.Load), p.Policy, fmt.Sprint(p.Requests),
 			fmt.Sprint(p.Failed), ms(p.MeanMs), ms(p.HalfWidth),
 			ms(p.quantile(0.5)), ms(p.quantile(0.9)), ms(p.quantile(0.99)), "-", "-", "-", "-", "-"}
 		if len(p.Ages.Jain) > 0 {
 			row[9] = ms(mean(p.Ages.Jain))
 		}
-		if twin, ok := at(f.twins, policy{name: p.Policy}, p.Load); ok {
+		if twin, ok := at(twins, policy{name: p.Policy}, p.Load); ok {
 			share, chance := difference(p, twin)
 			row[10], row[11], row[12] = ms(twin.MeanMs), fmt.Sprintf("%+.1f", 100*share),
 				fmt.Sprintf("%.1f", 100*chance)
 		}
-		if replay, ok := at(f.replays, policy{name: p.Policy}, p.Load); ok {
+		if replay, ok := at(replays, policy{name: p.Policy}, p.Load); ok {
 			share, _ := difference(p, replay)
 			row[13] = fmt.Sprintf("%+.1f", 100*share)
 		}

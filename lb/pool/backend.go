@@ -74,6 +74,23 @@ func up(backends []Backend) *idSet {
 	return ids
 }
 
+// reweighed says whether a backend that both have has another weight; both are sorted by id.
+func reweighed(before, after []Backend) bool {
+	for len(before) > 0 && len(after) > 0 {
+		a, b := before[0], after[0]
+		if a.ID == b.ID && a.Weight != b.Weight {
+			return true
+		}
+		if a.ID <= b.ID {
+			before = before[1:]
+		}
+		if b.ID <= a.ID {
+			after = after[1:]
+		}
+	}
+	return false
+}
+
 // differing returns the ids that are in one of two sets alone, nil if there are none; a nil set is
 // empty.
 func differing(a, b *idSet) *idSet {

@@ -161,3 +161,32 @@ func TestDrainTime(t *testing.T) {
 		t.Error("nobody is left, but something ends")
 	}
 }
+
+// Another edge may know of a drain that this one has not heard of yet: whom it offers a connection
+// then is in reserve here, also where weights have changed before.
+func TestReserveAfterAnotherWeight(t *testing.T) {
+	for name, buckets := range map[string]int{"orders computed": 2000, "orders kept": 60_000} {
+		t.Run(name, func(t *testing.T) {
+			spec := rendezvous(buckets, 2)
+			backends := up(10)
+			here := begin(t, spec, backends)
+			backends = slices.Clone(backends)
+			backends[3].Weight = 7
+			here = next(t, here, backends)
+			missing := 0
+			for _, b := range backends {
+				other := begin(t, spec, with(backends, b.ID, pool.Draining))
+				for bucket := range buckets {
+					for _, id := range candidates(other.Chain(bucket)) {
+						if !contains(all(here.Chain(bucket)), id) {
+							missing++
+						}
+					}
+				}
+			}
+			if missing > 0 {
+				t.Errorf("%d offers of another edge are not found here", missing)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -102,11 +103,11 @@ func (k *checks) setPaths(ways []health.Path) (err error) {
 			return err
 		}
 	}
-	device := ""
-	if len(ways) > 0 {
-		device = checkDevice(k.Node.Edge.Interfaces)
+	if len(ways) == 0 {
+		return k.paths.Set("", netip.Addr{}, nil)
 	}
-	return k.paths.Set(device, ways)
+	e := k.Node.Edge
+	return k.paths.Set(checkDevice(e.Interfaces), e.Source, ways)
 }
 
 // checkDevice prefers an interface that leads into the domain.

@@ -244,7 +244,7 @@ func checkLoad(argument string) error {
 		return err
 	}
 	begun := time.Now()
-	if err := paths.Set("eth0", ways); err != nil {
+	if err := paths.Set("eth0", outer, ways); err != nil {
 		return err
 	}
 	found["paths-s"] = time.Since(begun).Seconds()
@@ -289,7 +289,7 @@ func checkLoad(argument string) error {
 	found["set-again-s"] = time.Since(begun).Seconds()
 	monitor.Stop()
 	begun = time.Now()
-	err = paths.Set("eth0", nil)
+	err = paths.Set("eth0", outer, nil)
 	found["unpath-s"] = time.Since(begun).Seconds()
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(found))
 }

@@ -45,7 +45,7 @@ func setPaths(argument string) error {
 	if err != nil {
 		return err
 	}
-	return paths.Set("eth0", r.Paths)
+	return paths.Set("eth0", outer, r.Paths)
 }
 
 // monitorOnce checks each job once, on paths, and prints what came of it.
@@ -58,7 +58,7 @@ func monitorOnce(argument string) error {
 	if err != nil {
 		return err
 	}
-	if err := paths.Set("eth0", r.Paths); err != nil {
+	if err := paths.Set("eth0", outer, r.Paths); err != nil {
 		return err
 	}
 	for i := range r.Jobs {
@@ -75,7 +75,7 @@ func monitorOnce(argument string) error {
 		}
 	}
 	monitor.Stop()
-	return errors.Join(json.NewEncoder(os.Stdout).Encode(outcome), paths.Set("eth0", nil))
+	return errors.Join(json.NewEncoder(os.Stdout).Encode(outcome), paths.Set("eth0", outer, nil))
 }
 
 // check is one that is made often, and has time on a machine that others use too.

@@ -3,42 +3,48 @@ package health
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"sextant/datapath"
 )
 
 // Path is the way of a check: packets for the VIP that carry the path's mark go to the SID, inside
 // an IPv6 header.
 type Path struct{ VIP, SID netip.Addr }
 
-// Paths are the routes of checks in the kernel's tables. The paths of a VIP are in different
-// tables, those of different VIPs in the same ones: there are as many tables as a VIP has backends
-// at most. Rules select a table by the mark, in blocks, so that a packet meets few of them:
+// Paths are the routes of checks in the kernel's tables. A rule leads packets with a mark of ours
+// to one table, where each VIP has one route. Its encapsulation is a program, which knows the SID
+// of each mark:
 //
-//	700: not fwmark 0x5e000000/0xff000000 goto 942   others don't meet the rules
-//	701: fwmark 0x5e000000/0xffffff00 goto 702
-//	702: fwmark 0x5e000001 lookup 0x5e000001         VIP encap seg6 mode encap.red segs SID
-//	942: nop
+//	700: fwmark 0x5e000000/0xff000000 lookup 0x5e000000    VIP encap bpf xmit check_path
 //
-// A packet keeps its mark when it is encapsulated, but its table has no route to the SID, so the
+// A packet keeps its mark when it is encapsulated, but the table has no route to the SID, so the
 // main table routes it. There is one set of paths per network namespace.
+//
+// A rule or table for each path would cost the kernel too much: it goes through all rules for each
+// one that comes or goes, and with IPv6 through all tables, which stay when they are empty.
 type Paths struct {
 	// index of the interface that the routes name; the SID's route decides where packets leave
-	device int
-	marks  map[Path]uint32
-	taken  map[netip.Addr]*places // by VIP
-	rules  map[ruleKey]int        // those that are there, and for how many paths
-	kernel *netlink.Handle        // while paths change
+	device  int
+	source  netip.Addr
+	marks   map[Path]uint32
+	taken   places
+	program *datapath.CheckPaths // nil: there never was a path
+	room    int                  // marks that the program can know
+	vips    map[netip.Addr]int   // how many paths they have
+	// those that have a route, and the program that it names
+	routed map[netip.Addr]*datapath.CheckPaths
+	ruled  map[int]bool    // families that have the rule
+	kernel *netlink.Handle // while paths change
 }
 
-// places are the marks that paths of a VIP have, counted from the first.
+// places are the marks that are in use, counted from the first.
 type places struct {
 	taken []bool
 	free  int // none is free below
@@ -61,38 +67,30 @@ func (p *places) give(place uint32) {
 	p.free = min(p.free, int(place))
 }
 
-// ruleKey is what one of our rules differs in from the others.
-type ruleKey struct {
-	family, priority int
-	mark             uint32
-}
-
 // What is ours in the kernel is known by these.
 const (
 	pathProtocol = 0x5e // of rules and routes
 	markBase     = 0x5e000000
 	markMask     = 0xff000000
 	markFirst    = markBase + 1
-	markBlock    = 0xffffff00 // of the marks whose rules have one priority
-	blockBits    = 8
-	prefGate     = 700
-	prefJump     = 701
-	prefMark     = 702 // of the first block
-	prefEnd      = 942
-	// encapReduced is SEG6_IPTUN_MODE_ENCAP_RED (Linux 6.0): with one segment there is no segment
-	// routing header.
-	encapReduced = 3
+	marksMax     = 1<<24 - 1
+	pathTable    = markBase
+	prefPaths    = 700
+	prefLast     = 942 // of the rules of earlier releases, a table for each SID of a VIP
+	// outerLength is of the header in front of a packet, for which its route leaves room.
+	outerLength = 40
+	roomFirst   = 1024
 )
 
 // OpenPaths makes an empty set. It removes what an earlier agent left.
 func OpenPaths() (*Paths, error) {
-	return &Paths{marks: map[Path]uint32{}, taken: map[netip.Addr]*places{},
-		rules: map[ruleKey]int{}}, RemovePaths()
+	return &Paths{marks: map[Path]uint32{}, vips: map[netip.Addr]int{},
+		routed: map[netip.Addr]*datapath.CheckPaths{}, ruled: map[int]bool{}}, RemovePaths()
 }
 
-// Set makes these the paths, by routes that name the device. If it fails, some may be missing; the
-// next Set adds them.
-func (p *Paths) Set(device string, wanted []Path) (err error) {
+// Set makes these the paths, by routes that name the device. Outer headers have the source. If it
+// fails, some may be missing; the next Set adds them.
+func (p *Paths) Set(device string, source netip.Addr, wanted []Path) (err error) {
 	if p.kernel, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return fmt.Errorf("ask the kernel for routes of health checks: %w", err)
 	}
@@ -106,74 +104,72 @@ func (p *Paths) Set(device string, wanted []Path) (err error) {
 		if err != nil {
 			return fmt.Errorf("find interface %s for the routes of health checks: %w", device, err)
 		}
-		if index.Index != p.device {
-			if err := p.drop(map[Path]bool{}); err != nil {
+		if index.Index != p.device || source != p.source {
+			if err := errors.Join(p.drop(map[Path]bool{}), p.settle()); err != nil {
 				return err
 			}
 		}
-		p.device = index.Index
+		p.device, p.source = index.Index, source
 	}
 	if err := p.drop(list); err != nil {
 		return err
 	}
-	for _, path := range wanted {
+	if err := p.makeRoom(len(list)); err != nil {
+		return err
+	}
+	for path := range list {
 		if p.marks[path] != 0 {
 			continue
 		}
 		if err := p.add(path); err != nil {
-			return fmt.Errorf("route health checks of %s to %s: %w; the kernel must have IPv6 "+
-				"segment routing and be Linux 6.0 or newer",
-				path.VIP, path.SID, err)
+			return err
 		}
 	}
-	return nil
+	return p.settle()
 }
 
 // Mark returns the mark with which packets take the path; 0 if it is not there.
 func (p *Paths) Mark(path Path) uint32 { return p.marks[path] }
 
-// A route with an encapsulation takes memory of each processor from a stock, which the kernel fills
-// up beside: tens of thousands of routes in a second empty it for a moment.
-const (
-	memoryTries = 100
-	memoryWait  = 10 * time.Millisecond
-)
-
-func (p *Paths) add(path Path) error {
-	if p.taken[path.VIP] == nil {
-		p.taken[path.VIP] = &places{}
+// makeRoom makes the program one that can know so many marks: what it knows it goes on to know.
+func (p *Paths) makeRoom(marks int) error {
+	if marks == 0 || marks <= p.room {
+		return nil
 	}
-	place := p.taken[path.VIP].take()
-	mark := markFirst + place
-	if err := p.addRoute(path, mark); err != nil {
-		p.taken[path.VIP].give(place)
-		return err
+	if marks > marksMax {
+		return fmt.Errorf("%d paths of health checks are wanted; there are marks for %d", marks,
+			marksMax)
 	}
-	p.marks[path] = mark
+	room := max(p.room, roomFirst)
+	for room < marks {
+		room *= 2
+	}
+	larger, err := datapath.NewCheckPaths(room)
+	if err != nil {
+		return fmt.Errorf("lead health checks to their backends: %w", err)
+	}
+	for path, mark := range p.marks {
+		if err := larger.Set(mark, p.source, path.SID); err != nil {
+			larger.Close()
+			return err
+		}
+	}
+	if p.program != nil {
+		p.program.Close()
+	}
+	p.program, p.room = larger, room
 	return nil
 }
 
-func (p *Paths) addRoute(path Path, mark uint32) error {
-	err := p.kernel.RouteReplace(p.route(path, mark))
-	for tries := 0; errors.Is(err, unix.ENOMEM) && tries < memoryTries; tries++ {
-		time.Sleep(memoryWait)
-		err = p.kernel.RouteReplace(p.route(path, mark))
+func (p *Paths) add(path Path) error {
+	place := p.taken.take()
+	mark := markFirst + place
+	if err := p.program.Set(mark, p.source, path.SID); err != nil {
+		p.taken.give(place)
+		return err
 	}
-	if present(err) != nil {
-		return fmt.Errorf("add route: %w", err)
-	}
-	rules := rulesOf(familyOf(path.VIP), mark)
-	for _, rule := range rules {
-		if p.rules[keyOf(rule)] > 0 {
-			continue
-		}
-		if err := present(p.kernel.RuleAdd(rule)); err != nil {
-			return fmt.Errorf("add rule %d: %w", rule.Priority, err)
-		}
-	}
-	for _, rule := range rules {
-		p.rules[keyOf(rule)]++
-	}
+	p.marks[path] = mark
+	p.vips[path.VIP]++
 	return nil
 }
 
@@ -183,58 +179,84 @@ func (p *Paths) drop(keep map[Path]bool) error {
 		if keep[path] {
 			continue
 		}
-		if err := absent(p.kernel.RouteDel(p.route(path, mark))); err != nil {
-			return fmt.Errorf("remove route of health checks of %s to %s: %w", path.VIP, path.SID,
-				err)
+		if err := p.program.Unset(mark); err != nil {
+			return err
 		}
 		delete(p.marks, path)
-		p.taken[path.VIP].give(mark - markFirst)
-		for _, rule := range slices.Backward(rulesOf(familyOf(path.VIP), mark)) {
-			key := keyOf(rule)
-			if p.rules[key]--; p.rules[key] > 0 {
-				continue
-			}
-			delete(p.rules, key)
-			if err := absent(p.kernel.RuleDel(rule)); err != nil {
-				return fmt.Errorf("remove rule %d of health checks to %s: %w", rule.Priority,
-					path.SID, err)
-			}
-		}
+		p.taken.give(mark - markFirst)
+		p.vips[path.VIP]--
 	}
-	maps.DeleteFunc(p.taken, func(_ netip.Addr, t *places) bool {
-		return !slices.Contains(t.taken, true)
-	})
 	return nil
 }
 
-func (p *Paths) route(path Path, mark uint32) *netlink.Route {
-	return &netlink.Route{
-		LinkIndex: p.device, Table: int(mark), Protocol: pathProtocol,
-		Dst: &net.IPNet{IP: path.VIP.AsSlice(),
-			Mask: net.CIDRMask(path.VIP.BitLen(), path.VIP.BitLen())},
-		Encap: &netlink.SEG6Encap{Mode: encapReduced, Segments: []net.IP{path.SID.AsSlice()}},
+// settle makes routes and rules those of the VIPs that have paths.
+func (p *Paths) settle() error {
+	families := map[int]bool{}
+	for vip, paths := range p.vips {
+		if paths > 0 {
+			families[familyOf(vip)] = true
+			if err := p.lead(vip); err != nil {
+				return err
+			}
+			continue
+		}
+		if p.routed[vip] != nil {
+			if err := absent(p.kernel.RouteDel(p.route(vip))); err != nil {
+				return fmt.Errorf("remove route of health checks of %s: %w", vip, err)
+			}
+		}
+		delete(p.routed, vip)
+		delete(p.vips, vip)
 	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		if families[family] == p.ruled[family] {
+			continue
+		}
+		change, done := p.kernel.RuleAdd, unix.EEXIST
+		if p.ruled[family] {
+			change, done = p.kernel.RuleDel, unix.ENOENT
+		}
+		if err := change(pathRule(family)); err != nil && !errors.Is(err, done) {
+			return fmt.Errorf("set the rule of health checks: %w", err)
+		}
+		p.ruled[family] = families[family]
+	}
+	if len(p.marks) == 0 && p.program != nil {
+		p.program.Close()
+		p.program, p.room = nil, 0
+	}
+	return nil
 }
 
-func ruleOf(family, priority int) *netlink.Rule {
-	r := netlink.NewRule()
-	r.Family, r.Priority, r.Protocol = family, priority, pathProtocol
+func (p *Paths) lead(vip netip.Addr) error {
+	if p.routed[vip] == p.program {
+		return nil
+	}
+	r, encap := p.route(vip), &netlink.BpfEncap{}
+	err := errors.Join(encap.SetProg(nl.LWT_BPF_XMIT, p.program.Program(), "check_path"),
+		encap.SetXmitHeadroom(outerLength))
+	if err != nil {
+		return err
+	}
+	r.Encap = encap
+	if err := p.kernel.RouteReplace(r); err != nil {
+		return fmt.Errorf("route health checks of %s: %w; the kernel must have programs of routes "+
+			"(CONFIG_LWTUNNEL_BPF)", vip, err)
+	}
+	p.routed[vip] = p.program
+	return nil
+}
+
+func (p *Paths) route(vip netip.Addr) *netlink.Route {
+	return &netlink.Route{LinkIndex: p.device, Table: pathTable, Protocol: pathProtocol,
+		Dst: &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(vip.BitLen(), vip.BitLen())}}
+}
+
+func pathRule(family int) *netlink.Rule {
+	r, mask := netlink.NewRule(), uint32(markMask)
+	r.Family, r.Priority, r.Protocol = family, prefPaths, pathProtocol
+	r.Mark, r.Mask, r.Table = markBase, &mask, pathTable
 	return r
-}
-
-func keyOf(r *netlink.Rule) ruleKey { return ruleKey{r.Family, r.Priority, r.Mark} }
-
-// rulesOf are the rules that a mark needs. The target of a jump comes before the jump.
-func rulesOf(family int, mark uint32) []*netlink.Rule {
-	block := int(mark-markBase) >> blockBits
-	end, gate := ruleOf(family, prefEnd), ruleOf(family, prefGate)
-	leads, jump := ruleOf(family, prefMark+block), ruleOf(family, prefJump)
-	all, ours := uint32(markMask), uint32(markBlock)
-	end.Type = nl.FR_ACT_NOP
-	gate.Mark, gate.Mask, gate.Invert, gate.Goto = markBase, &all, true, prefEnd
-	leads.Mark, leads.Table = mark, int(mark)
-	jump.Mark, jump.Mask, jump.Goto = mark&markBlock, &ours, leads.Priority
-	return []*netlink.Rule{end, gate, leads, jump}
 }
 
 // RemovePaths removes all paths from the kernel, of this agent or of an earlier one. Where there
@@ -296,7 +318,7 @@ func ourRules(family int) ([]netlink.Rule, error) {
 		return nil, fmt.Errorf("list rules of health checks: %w", err)
 	}
 	return slices.DeleteFunc(rules, func(r netlink.Rule) bool {
-		return r.Protocol != pathProtocol || r.Priority < prefGate || r.Priority > prefEnd
+		return r.Protocol != pathProtocol || r.Priority < prefPaths || r.Priority > prefLast
 	}), nil
 }
 
@@ -305,14 +327,6 @@ func familyOf(a netip.Addr) int {
 		return unix.AF_INET
 	}
 	return unix.AF_INET6
-}
-
-// present takes it for no error that something is there already.
-func present(err error) error {
-	if errors.Is(err, unix.EEXIST) {
-		return nil
-	}
-	return err
 }
 
 // absent takes it for no error that something is gone already.

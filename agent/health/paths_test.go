@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -28,6 +32,8 @@ const (
 	edge6      = "fd00:5e::e1"
 	edge4      = "192.0.2.225"
 )
+
+var outer = netip.MustParseAddr(edge6) // source of outer headers
 
 // world is an edge and two hosts, each behind a link of its own; the hosts decapsulate by the
 // kernel's own seg6local routes.
@@ -169,8 +175,7 @@ func (w *world) ours() (list []string) {
 			}
 			for _, r := range routes {
 				if r.Table > 255 {
-					list = append(list, fmt.Sprintf("table %x %s %v", r.Table, r.Dst,
-						r.Encap.(*netlink.SEG6Encap).Segments))
+					list = append(list, fmt.Sprintf("table %x %s", r.Table, r.Dst))
 				}
 			}
 		}
@@ -181,7 +186,7 @@ func (w *world) ours() (list []string) {
 
 func path(vip string, host int, function string) health.Path {
 	return health.Path{VIP: netip.MustParseAddr(vip),
-		SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%d:%s::", host, function))}
+		SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x:%s::", host, function))}
 }
 
 func job(p health.Path, backend string, source string) health.Job {
@@ -266,20 +271,36 @@ func TestPathsAreReconciled(t *testing.T) {
 		unix.AF_INET6
 	must(t, w.edge.Do(func() error { return netlink.RuleAdd(foreign) }))
 	kept := w.ours()
+	// Earlier releases had a table and a rule for each SID of a VIP, and jumps to them.
+	must(t, w.edge.Do(func() error {
+		former, jump, all := netlink.NewRule(), netlink.NewRule(), uint32(0xffffff00)
+		former.Priority, former.Mark, former.Table = 702, 0x5e000002, 0x5e000002
+		jump.Priority, jump.Mark, jump.Mask, jump.Goto = 701, 0x5e000000, &all, 702
+		former.Family, former.Protocol = unix.AF_INET6, 0x5e
+		jump.Family, jump.Protocol = unix.AF_INET6, 0x5e
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.RuleAdd(former), netlink.RuleAdd(jump),
+			netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Table: 0x5e000002,
+				Protocol: 0x5e, Dst: ipNet(netip.MustParsePrefix(vip6 + "/128")),
+				Encap: &netlink.SEG6Encap{Mode: 3,
+					Segments: []net.IP{net.ParseIP("fcbb:bb00:7:d6::")}}}))
+	}))
 	w.help("paths", request{Paths: []health.Path{path(vip6, 1, "d6"), path(vip6, 2, "d6"),
 		path(vip4, 2, "d4")}})
-	if list := w.ours(); len(list) != len(kept)+3+(2+3)+(1+3) {
-		t.Errorf("three paths are %d rules and routes: %s", len(list), strings.Join(list, "\n"))
+	want := append(slices.Clone(kept),
+		"rule 700 mark 5e000000 table 5e000000", "table 5e000000 "+vip4+"/32",
+		"rule 700 mark 5e000000 table 5e000000", "table 5e000000 "+vip6+"/128")
+	same := cmpopts.SortSlices(strings.Compare)
+	if diff := cmp.Diff(want, w.ours(), same); diff != "" {
+		t.Errorf("three paths (-want +got):\n%s", diff)
 	}
 	w.help("paths", request{Paths: []health.Path{path(vip6, 2, "d6")}})
-	list := strings.Join(w.ours(), "\n")
-	want := []string{
-		"rule 700 mark 5e000000 table 0", "rule 701 mark 5e000000 table 0",
-		"rule 702 mark 5e000001 table 5e000001", "rule 941 mark 7 table 5e000001",
-		"rule 942 mark 0 table 0",
-		"table 5e000001 " + vip6 + "/128 [fcbb:bb00:2:d6::]",
-	}
-	if diff := cmp.Diff(strings.Join(want, "\n"), list); diff != "" {
+	want = append(slices.Clone(kept),
+		"rule 700 mark 5e000000 table 5e000000", "table 5e000000 "+vip6+"/128")
+	if diff := cmp.Diff(want, w.ours(), same); diff != "" {
 		t.Errorf("the next agent's paths (-want +got):\n%s", diff)
 	}
 	must(t, w.edge.Do(health.RemovePaths))
@@ -298,87 +319,221 @@ func TestPathsChange(t *testing.T) {
 			return err
 		}
 		one, two, four := path(vip6, 1, "d6"), path(vip6, 2, "d6"), path(vip4, 1, "d6")
-		if err := paths.Set("eth0", []health.Path{one, two}); err != nil {
+		if err := paths.Set("eth0", outer, []health.Path{one, two}); err != nil {
 			return err
 		}
 		first, second := paths.Mark(one), paths.Mark(two)
 		if first == 0 || second == 0 || first == second {
 			t.Errorf("marks %x and %x", first, second)
 		}
-		if err := paths.Set("eth0", []health.Path{two, four}); err != nil {
+		if err := paths.Set("eth0", outer, []health.Path{two, four}); err != nil {
 			return err
 		}
 		if paths.Mark(two) != second {
 			t.Errorf("the mark of a path that stays went from %x to %x", second,
 				paths.Mark(two))
 		}
-		if list := w.ours(); len(list) != 10 {
+		if list := w.ours(); len(list) != 4 {
 			t.Errorf("two paths of two families: %s", strings.Join(list, "\n"))
 		}
-		if err := paths.Set("eth1", []health.Path{two}); err != nil {
+		if err := paths.Set("eth1", outer, []health.Path{two}); err != nil {
 			return err
 		}
-		if list := w.ours(); len(list) != 5 || paths.Mark(one) != 0 {
+		if list := w.ours(); len(list) != 2 || paths.Mark(one) != 0 {
 			t.Errorf("one path by another interface: %s", strings.Join(list, "\n"))
 		}
-		if err := paths.Set("eth7", []health.Path{two}); err == nil {
+		if err := paths.Set("eth7", outer, []health.Path{two}); err == nil {
 			t.Error("an interface that is not there was accepted")
 		}
-		return paths.Set("", nil)
+		return paths.Set("", outer, nil)
 	}))
 	if left := w.ours(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// A VIP's paths have tables of their own, those of VIPs the same ones, and the kernel finds each by
-// its mark, in whichever block that is.
+// Packets go to the SID of their mark, with the whole packet behind an outer header, through any
+// number of paths, whether others come or go.
 func TestManyPaths(t *testing.T) {
-	const hosts, vips = 600, 3
+	const hosts = 900
 	w := newWorld(t)
+	must(t, w.edge.Do(func() error { // without a mark packets for the VIP arrive as they are
+		return errors.Join(route("fcbb:bb00::/32", "fd00:1::1"),
+			route("2001:db8:80::/64", "fd00:1::1"))
+	}))
 	must(t, w.edge.Do(func() error {
 		paths, err := health.OpenPaths()
 		if err != nil {
 			return err
 		}
-		var list []health.Path
-		for vip := range vips {
-			for host := range hosts {
-				list = append(list, path(fmt.Sprintf("2001:db8:80::%x", vip+1), host+1, "d6"))
-			}
-		}
-		if err := paths.Set("eth0", list); err != nil {
+		few := append(pathsOf(vip6, hosts), pathsOf(vip4, 3)...)
+		if err := paths.Set("eth0", outer, few); err != nil {
 			return err
 		}
-		const gates, jumps = 2, 3
-		if rules := len(w.ours()) - len(list); rules != gates+jumps+hosts {
-			t.Errorf("%d rules for %d hosts", rules, hosts)
-		}
-		for _, p := range list {
-			found, err := netlink.RouteGetWithOptions(p.VIP.AsSlice(),
-				&netlink.RouteGetOptions{Mark: paths.Mark(p)})
-			if err != nil || len(found) != 1 {
-				return fmt.Errorf("route to %s by mark %x: %v, %w", p.VIP, paths.Mark(p), found,
-					err)
-			}
-			seg6, leads := found[0].Encap.(*netlink.SEG6Encap)
-			if !leads || !seg6.Segments[0].Equal(p.SID.AsSlice()) {
-				t.Fatalf("mark %x leads to %v, want %s", paths.Mark(p), found[0].Encap, p.SID)
-			}
-		}
-		// What goes leaves room for what comes.
-		first, kept := paths.Mark(list[0]), paths.Mark(list[hosts-1])
-		other := path("2001:db8:80::1", hosts+1, "d6")
-		if err := paths.Set("eth0", append(list[1:], other)); err != nil {
+		w.wantArriving(paths, few)
+		marks := marksOf(paths, few)
+		all := append(slices.Clone(few), pathsOf("2001:db8:80::81", 2*hosts)...)
+		if err := paths.Set("eth0", outer, all); err != nil {
 			return err
 		}
-		if paths.Mark(other) != first || paths.Mark(list[hosts-1]) != kept {
-			t.Errorf("marks %x and %x, want %x and %x", paths.Mark(other),
-				paths.Mark(list[hosts-1]), first, kept)
+		w.wantArriving(paths, all)
+		if diff := cmp.Diff(marks, marksOf(paths, few)); diff != "" {
+			t.Errorf("marks of paths that stay (-before +after):\n%s", diff)
 		}
-		return paths.Set("", nil)
+		if list := w.ours(); len(list) != 2+3 {
+			t.Errorf("rules and routes of three VIPs: %s", strings.Join(list, "\n"))
+		}
+		some := slices.DeleteFunc(slices.Clone(few), func(p health.Path) bool {
+			return p.VIP.Is6() && marks[p]%7 > 0
+		})
+		if err := paths.Set("eth0", outer, some); err != nil {
+			return err
+		}
+		w.wantArriving(paths, some)
+		if diff := cmp.Diff(marksOf(paths, some), marks, cmpopts.IgnoreMapEntries(
+			func(p health.Path, _ uint32) bool { return !slices.Contains(some, p) })); diff != "" {
+			t.Errorf("marks of paths that stay (-after +before):\n%s", diff)
+		}
+		arriving := w.arriving()
+		defer unix.Close(arriving)
+		for p, mark := range marks {
+			if paths.Mark(p) > 0 {
+				continue
+			}
+			if err := send(p.VIP, mark, "lost"); !errors.Is(err, unix.EPERM) {
+				t.Errorf("a packet with the mark of a path that is gone: %v", err)
+			}
+		}
+		w.wantArrive(arriving, paths, some)
+		return paths.Set("", outer, nil)
 	}))
 	if left := w.ours(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+func marksOf(paths *health.Paths, list []health.Path) map[health.Path]uint32 {
+	marks := map[health.Path]uint32{}
+	for _, p := range list {
+		marks[p] = paths.Mark(p)
+	}
+	return marks
+}
+
+// send sends a datagram with a mark to a VIP.
+func send(vip netip.Addr, mark uint32, text string) error {
+	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Addr: vip.As16(), Port: 9})
+	if vip.Is4() {
+		family, to = unix.AF_INET, &unix.SockaddrInet4{Addr: vip.As4(), Port: 9}
+	}
+	socket, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	return errors.Join(unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_MARK, int(mark)),
+		unix.Sendto(socket, []byte(text), 0, to))
+}
+
+// arriving is a socket that has what the first host's interface gets.
+func (w *world) arriving() (socket int) {
+	w.t.Helper()
+	must(w.t, w.hosts[0].Do(func() (err error) {
+		socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
+			int(htons(unix.ETH_P_IPV6)))
+		return err
+	}))
+	must(w.t, unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+		&unix.Timeval{Sec: 10}))
+	return socket
+}
+
+func (w *world) wantArriving(paths *health.Paths, list []health.Path) {
+	w.t.Helper()
+	socket := w.arriving()
+	defer unix.Close(socket)
+	w.wantArrive(socket, paths, list)
+}
+
+// wantArrive sends a packet by each path. It wants these to arrive next, each inside a header to
+// its SID. It is called on the edge.
+func (w *world) wantArrive(socket int, paths *health.Paths, list []health.Path) {
+	w.t.Helper()
+	frame := make([]byte, 2048)
+	for i, p := range list {
+		text := fmt.Sprint("packet ", i)
+		must(w.t, send(p.VIP, paths.Mark(p), text))
+		header, inner := frame[:40], frame[40:]
+		for ours := false; !ours; { // neighbor discovery has packets, too
+			n, _, err := unix.Recvfrom(socket, frame, 0)
+			if err != nil {
+				w.t.Fatalf("%s of %v did not arrive: %v", text, p, err)
+			}
+			inner = frame[40:n]
+			ours = slices.Contains([]byte{unix.IPPROTO_IPIP, unix.IPPROTO_IPV6, unix.IPPROTO_UDP},
+				header[6])
+		}
+		source, sid := netip.AddrFrom16([16]byte(header[8:24])),
+			netip.AddrFrom16([16]byte(header[24:40]))
+		next, vip := byte(unix.IPPROTO_IPV6), inner[24:40]
+		if p.VIP.Is4() {
+			next, vip = unix.IPPROTO_IPIP, inner[16:20]
+		}
+		length := int(binary.BigEndian.Uint16(header[4:]))
+		if source != outer || sid != p.SID || header[6] != next || length != len(inner) ||
+			!bytes.Equal(vip, p.VIP.AsSlice()) || !bytes.HasSuffix(inner, []byte(text)) {
+			w.t.Fatalf("packet %d of %v is %x %x", i, p, header, inner)
+		}
+	}
+}
+
+func htons(n uint16) uint16 { return n<<8 | n>>8 }
+
+// pathsOf are those of a VIP to so many hosts.
+func pathsOf(vip string, hosts int) (list []health.Path) {
+	for host := range hosts {
+		list = append(list, path(vip, host+0x10, "d6"))
+	}
+	return list
+}
+
+// BenchmarkPaths is what the paths of one service cost that come and go: all at once, half of them,
+// more beside those that are there, and what an agent left that was killed.
+func BenchmarkPaths(b *testing.B) {
+	for _, hosts := range []int{1000, 10000} {
+		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
+			w := newWorld(b)
+			must(b, w.edge.Do(func() error {
+				paths, err := health.OpenPaths()
+				if err != nil {
+					return err
+				}
+				all := pathsOf(vip6, hosts)
+				var half []health.Path
+				for i := 0; i < hosts; i += 2 {
+					half = append(half, all[i])
+				}
+				begun := time.Now()
+				took := func(unit string) {
+					b.ReportMetric(time.Since(begun).Seconds(), unit)
+					begun = time.Now()
+				}
+				set := func(unit string, to []health.Path) {
+					err = errors.Join(err, paths.Set("eth0", outer, to))
+					took(unit)
+				}
+				set("s/all-come", all)
+				set("s/half-goes", half)
+				set("s/half-comes", all)
+				set("s/one-goes", all[1:])
+				set("s/one-comes", all)
+				set("s/all-go", nil)
+				set("s/all-come-again", all)
+				paths, failed := health.OpenPaths()
+				took("s/restart")
+				b.ReportMetric(0, "ns/op")
+				return errors.Join(err, failed, paths.Set("", outer, nil))
+			}))
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -244,25 +245,42 @@ func (b *peering) logMembers(before, after []discovery.Member) {
 	for _, s := range b.Node.Edge.Services {
 		service[s.Endpoint] = s.Name
 	}
-	text := func(members []discovery.Member) map[string]string {
-		lines := map[string]string{}
+	type line struct{ service, backend, now string } // now is "": it is gone
+	text := func(members []discovery.Member) map[string]line {
+		lines := map[string]line{}
 		for _, m := range members {
-			b := m.Backend()
-			lines[service[m.Endpoint]+" "+b.Name] = fmt.Sprintf("%s, weight %d", b.State, b.Weight)
+			of, b := service[m.Endpoint], m.Backend()
+			lines[of+" "+b.Name] = line{of, b.Name, fmt.Sprintf("%s, weight %d", b.State, b.Weight)}
 		}
 		return lines
 	}
 	was, is := text(before), text(after)
+	var lines []line
+	counts, services := map[string]int{}, map[string]bool{}
+	note := func(what string, l line) {
+		lines = append(lines, l)
+		counts[what]++
+		services[l.service] = true
+	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
-		if was[name] != is[name] {
-			b.Log.Info("routing: backend", "backend", name, "now", is[name])
+		if old, known := was[name]; !known {
+			note("came", is[name])
+		} else if old != is[name] {
+			note("changed", is[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
-		if is[name] == "" {
-			b.Log.Info("routing: backend is gone", "backend", name)
+		if _, stays := is[name]; !stays {
+			note("gone", line{service: was[name].service, backend: was[name].backend})
 		}
 	}
+	name := func(l line) string { return l.service + " " + l.backend }
+	role.LogSeveral(b.Log, "routing: backend", lines, func(l line) []any {
+		return []any{"backend", name(l), "now", cmp.Or(l.now, "gone")}
+	}, name, func() []any {
+		return []any{"came", counts["came"], "changed", counts["changed"], "gone", counts["gone"],
+			"services", len(services)}
+	})
 }
 
 // learnOrWarn goes on with what was known when something goes wrong.

@@ -176,21 +176,35 @@ func (a *Agent) undo(by string) ([]config.Change, error) {
 	return changes, err
 }
 
-// logChanges writes a line for each change, with keys for what it is about.
+// logChanges writes a line for each change, with keys for what it is about, or one for many.
 func (a *Agent) logChanges(changes []config.Change, on terms) {
-	for _, c := range changes {
-		attributes := []any{"action", on.action, "by", on.by, "operation", string(c.Operation)}
+	attributes := func(c config.Change) []any {
+		list := []any{"action", on.action, "by", on.by, "operation", string(c.Operation)}
 		for part := range strings.SplitSeq(c.Object, ": ") {
 			if kind, name, named := strings.Cut(part, " "); named {
-				attributes = append(attributes, kind, name)
+				list = append(list, kind, name)
 			}
 		}
 		for _, pair := range [][2]string{{"field", c.Field}, {"from", c.From}, {"to", c.To}} {
 			if pair[1] != "" {
-				attributes = append(attributes, pair[0], pair[1])
+				list = append(list, pair[0], pair[1])
 			}
 		}
-		a.Log.Info("configuration changed", attributes...)
+		return list
+	}
+	object := func(c config.Change) string { return c.Object }
+	role.LogSeveral(a.Log, "configuration changed", changes, attributes, object, func() []any {
+		counts := map[config.Operation]int{}
+		objects := map[string]bool{}
+		for _, c := range changes {
+			counts[c.Operation]++
+			of, _, _ := strings.Cut(c.Object, ": ")
+			objects[of] = true
+		}
+		return []any{"action", on.action, "by", on.by, "added", counts[config.Add], "modified",
+			counts[config.Modify], "removed", counts[config.Remove], "objects", len(objects)}
+	})
+	for _, c := range changes {
 		if e, ok := stateEvent(c, on.by); ok {
 			a.Tell(e)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,7 +85,8 @@ requests are too few to tell.`,
 	flags.IntVar(&o.cores, "cores", 2, "cores of a server")
 	flags.IntVar(&o.workers, "workers", 32, "connections that a server works on at once")
 	flags.IntVar(&o.backlog, "backlog", 128, "connections that wait beyond those; more are refused")
-	flags.IntVar(&o.buckets, "buckets", config.FormerBuckets, "buckets of the service")
+	flags.IntVar(&o.buckets, "buckets", config.FormerBuckets, "buckets of the service; jsq and "+
+		"prequal have none")
 	flags.Uint64Var(&o.requests, "requests", 1_000_000,
 		"requests of each run; a tenth more come before and are not measured")
 	flags.DurationVar(&o.service, "service", 10*time.Millisecond,
@@ -155,6 +157,9 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions, plan huntingPlan
 		first := 0.0
 		for i := range o.policies {
 			item, err := a.hunt(ctx, o, plan, load, i)
+			if err != nil && len(report.Items) > 0 {
+				return errors.Join(a.show(report.view()), err)
+			}
 			if err != nil {
 				return err
 			}

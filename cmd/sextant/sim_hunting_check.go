@@ -48,6 +48,13 @@ func (o huntingOptions) check(given func(flag string) bool) (p huntingPlan, err 
 	if o.buckets < 1 || o.buckets > consistenthash.MaxSlots {
 		return p, usageErrorf("--buckets must be 1 to %d", consistenthash.MaxSlots)
 	}
+	drawn := slices.ContainsFunc(p.schemes, func(s hunting.Scheme) bool {
+		return s.Choice != hunting.LeastOfAll && s.Choice != hunting.ByProbes
+	})
+	if !drawn && given("buckets") {
+		return p, usageErrorf("--buckets is for policies that draw candidates, of which there is " +
+			"none: jsq and prequal look at servers; add one, or leave it out")
+	}
 	if err := o.checkDurations(); err != nil {
 		return p, err
 	}

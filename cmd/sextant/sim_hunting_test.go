@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -44,6 +45,7 @@ func TestSimHuntingRefuses(t *testing.T) {
 		{"--servers", "1000000000"}, {"--cores", "4294967296"}, {"--workers", "-1"},
 		{"--workers", "4294967296"}, {"--backlog", "-40"}, {"--backlog", "4294967264"},
 		{"--buckets", "-1"}, {"--buckets", "2000000000"}, {"--handshake", "2562000h"},
+		{"--buckets", "100", "--policy", "jsq,prequal"},
 		{"--policy", "charon", "--news", "2562047h"}, {"--news", "1s"}, {"--balancers", "9"},
 		{"--policy", "charon", "--balancers", "0"},
 		{"--policy", "charon", "--balancers", "10000", "--servers", "60000"},
@@ -95,5 +97,45 @@ func TestSimHuntingTooShort(t *testing.T) {
 		if strings.Contains(out, "begin idle") != warned {
 			t.Errorf("%s requests:\n%s", requests, out)
 		}
+	}
+}
+
+// endingContext is interrupted after it has been asked so often.
+type endingContext struct {
+	context.Context
+	asked, end int
+}
+
+func (c *endingContext) Err() error {
+	if c.asked++; c.end > 0 && c.asked > c.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// An interrupt leaves the runs that had ended.
+func TestSimHuntingInterrupted(t *testing.T) {
+	hunt := func(ctx context.Context, policies string) (report huntingReport, code int) {
+		w := newWorld(t, fakeNode)
+		code = run(ctx, w.env("sim", "hunting", "--load", "0.88", "--policy", policies,
+			"--requests", "40000", "-o", "json"))
+		if text := w.stdout.Bytes(); len(text) > 0 {
+			if err := json.Unmarshal(text, &report); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return report, code
+	}
+	one := &endingContext{Context: t.Context()}
+	if alone, code := hunt(one, "random"); len(alone.Items) != 1 || code != 0 {
+		t.Fatalf("%d runs, exit %d", len(alone.Items), code)
+	}
+	some, code := hunt(&endingContext{Context: t.Context(), end: one.asked + 1}, "random,average/3")
+	if len(some.Items) != 1 || some.Items[0].Policy != "random" || code == 0 {
+		t.Errorf("interrupted in the second run: exit %d, %+v", code, some.Items)
+	}
+	none, code := hunt(&endingContext{Context: t.Context(), end: 1}, "random,average/3")
+	if len(none.Items) != 0 || code == 0 {
+		t.Errorf("interrupted in the first run: exit %d, %+v", code, none.Items)
 	}
 }

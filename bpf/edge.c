@@ -175,7 +175,7 @@ static __always_inline int edge_parse(struct xdp_md *ctx, struct edge_work *work
 /* The plain packet's way; then the general one for what that has left. */
 static __always_inline int edge_judge(struct xdp_md *ctx)
 {
-	const struct cached_service *cached = 0;
+	const struct cached_service *cached; /* set where it is read: else each packet would pay */
 	int plain = edge_plain(ctx, &cached), verdict;
 	struct edge_work *work;
 
@@ -192,7 +192,7 @@ static __always_inline int edge_judge(struct xdp_md *ctx)
 			return verdict;
 		cached = service_find(&work->packet);
 	}
-	if (unlikely(!cached))
+	if (plain == PLAIN_UNSERVED || unlikely(!cached))
 		return without_service(ctx, work);
 	return edge_forward(ctx, &cached->service, service_flow_hash(cached, &work->packet.flow),
 			    plain != NOT_PLAIN);

@@ -32,7 +32,7 @@ struct second_copy {
 static __always_inline bool copies_wanted(struct xdp_md *ctx, const struct service *service,
 					  const struct packet *p, __u32 ip, __u32 transport)
 {
-	__u8 *tcp = (void *)(long)ctx->data + (transport & OFFSET_MAX);
+	__u8 *tcp;
 
 	if (!has_paths || likely(!(service->paths & SERVICE_COPIES)) || p->fragment)
 		return false;
@@ -42,6 +42,7 @@ static __always_inline bool copies_wanted(struct xdp_md *ctx, const struct servi
 		return false;
 	if (service->paths & SERVICE_COPIES_SYN && is_first_syn(p))
 		return true;
+	tcp = (void *)(long)ctx->data + (transport & OFFSET_MAX);
 	return service->paths & SERVICE_COPIES_DATA &&
 	       tcp + sizeof(struct tcphdr) <= (__u8 *)(long)ctx->data_end &&
 	       p->length > transport - ip + (tcp[TCP_FLAGS_OFFSET - 1] >> 4) * 4;

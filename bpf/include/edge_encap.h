@@ -56,6 +56,9 @@ static __always_inline struct address carrier_of(const struct chain *chain, __u3
 	}
 	carrier.word[0] = (__u32)settings.domain.block.address.word[0] | first << 32;
 	carrier.word[1] = first >> 32 | last << 32;
+	/* Or else the compiler keeps halves, and puts them together where they are written. */
+	barrier_var(carrier.word[0]);
+	barrier_var(carrier.word[1]);
 	return carrier;
 }
 

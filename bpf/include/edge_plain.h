@@ -24,10 +24,11 @@ enum plain {
 /* Bytes of an IP header's packet that are read before its protocol is known: ports and length. */
 #define PLAIN_TRANSPORT 8
 
-/* The others are told apart first, before anything is done that they have no use for. */
+/* The others are told apart first, before anything is done that they have no use for. In a
+ * condition of its own: a part of another one would be put in a register. */
 static __always_inline bool plain_protocol(__u8 protocol)
 {
-	return likely(protocol == IPPROTO_TCP) || protocol == IPPROTO_UDP;
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
 }
 
 /*
@@ -42,8 +43,9 @@ static __always_inline bool plain_ipv4_parse(const void *ip, __u32 left, struct 
 	__u32 total = bpf_ntohs(first >> 16);
 
 	p->flow.protocol = hops >> 8;
-	if (unlikely(!plain_protocol(p->flow.protocol)) ||
-	    unlikely((first & 0xff) != IPV4_WITHOUT_OPTIONS) ||
+	if (!plain_protocol(p->flow.protocol))
+		return false;
+	if (unlikely((first & 0xff) != IPV4_WITHOUT_OPTIONS) ||
 	    unlikely(total < sizeof(struct iphdr) + PLAIN_TRANSPORT) || unlikely(total > left) ||
 	    unlikely(word[1] & (__u32)bpf_htons(0x3fff) << 16) || unlikely((hops & 0xff) <= 1) ||
 	    unlikely(!ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4])))
@@ -83,8 +85,9 @@ static __always_inline bool plain_ipv6_parse(const void *ip, __u32 left, struct 
 	__u32 total = sizeof(struct ipv6hdr) + bpf_ntohs(first >> 32);
 
 	p->flow.protocol = first >> 48;
-	if (settings.side == SIDE_INTERNAL || unlikely(!plain_protocol(p->flow.protocol)) ||
-	    unlikely((first & 0xf0) != 0x60) || unlikely(total > left) ||
+	if (settings.side == SIDE_INTERNAL || !plain_protocol(p->flow.protocol))
+		return false;
+	if (unlikely((first & 0xf0) != 0x60) || unlikely(total > left) ||
 	    unlikely(first >> 56 <= 1))
 		return false;
 	p->length = total;
@@ -114,43 +117,38 @@ static __always_inline bool plain_transport_parse(const void *transport, const v
 	return likely(header >= sizeof(struct udphdr)) && likely(header <= left);
 }
 
-/* The packet behind the Ethernet header, of which only the first piece is looked at. */
-static __always_inline bool plain_parse(struct xdp_md *ctx, struct packet *p)
+/* Length of the IP header of a packet of a family. */
+static __always_inline __u32 plain_header(bool ipv4)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	void *ip = data + ETH_HLEN, *transport = ip + sizeof(struct iphdr);
-	__be16 *ethertype = data + ETH_ADDRESSES;
+	return ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+}
+
+/* The packet of a family behind the Ethernet header, of which only the first piece is looked at. */
+static __always_inline bool plain_parse(struct xdp_md *ctx, bool ipv4, struct packet *p)
+{
+	void *end = (void *)(long)ctx->data_end, *ip = (void *)(long)ctx->data + ETH_HLEN;
+	void *transport = ip + plain_header(ipv4);
 	__u32 left = end - ip;
 
 	if (unlikely(transport + PLAIN_TRANSPORT > end))
 		return false;
-	if (*ethertype == bpf_htons(ETH_P_IP))
-		return plain_ipv4_parse(ip, left, p) &&
-		       plain_transport_parse(transport, end, p->length - sizeof(struct iphdr), p);
-	transport = ip + sizeof(struct ipv6hdr);
-	return *ethertype == bpf_htons(ETH_P_IPV6) && transport + PLAIN_TRANSPORT <= end &&
-	       plain_ipv6_parse(ip, left, p) &&
-	       plain_transport_parse(transport, end, p->length - sizeof(struct ipv6hdr), p);
+	return (ipv4 ? plain_ipv4_parse(ip, left, p) : plain_ipv6_parse(ip, left, p)) &&
+	       plain_transport_parse(transport, end, p->length - plain_header(ipv4), p);
 }
 
 /* Offset of the transport header of a packet that plain_parse has found. */
 static __always_inline __u32 plain_transport(const struct packet *p)
 {
-	return ETH_HLEN + (p->flow.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+	return ETH_HLEN + plain_header(p->flow.ipv4);
 }
 
-/* Counts a hop of the packet, which plain_parse has found. */
-static __always_inline bool plain_hop_count(struct xdp_md *ctx, const struct packet *p)
+/* Counts a hop of the packet, whose IP header is there. */
+static __always_inline void plain_hop_count(void *ip, const struct packet *p)
 {
-	void *ip = (void *)(long)ctx->data + ETH_HLEN, *end = (void *)(long)ctx->data_end;
-
-	if (ip + sizeof(struct iphdr) > end)
-		return false;
 	if (p->flow.ipv4)
 		ipv4_hop_count(ip);
 	else
 		((struct ipv6hdr *)ip)->hop_limit--;
-	return true;
 }
 
 /* Whether what the configuration asks for a service can be done here. */
@@ -195,16 +193,18 @@ static __always_inline int plain_send_carrier(struct xdp_md *ctx, const struct p
 {
 	struct address source;
 	__u64 first, *outer;
-	void *data;
+	void *data, *ip;
 
 	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(struct ipv6hdr)))
 		return drop(REASON_NO_HEADROOM);
 	data = (void *)(long)ctx->data;
-	if (data + ETH_HLEN + sizeof(struct ipv6hdr) > (void *)(long)ctx->data_end)
+	outer = data + ETH_HLEN;
+	ip = outer + sizeof(struct ipv6hdr) / sizeof(*outer);
+	if (ip + plain_header(p->flow.ipv4) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED; /* never: it has just been made longer */
+	plain_hop_count(ip, p);
 	*(struct eth_addresses *)data = w->hop->addresses;
 	*(__be16 *)(data + ETH_ADDRESSES) = bpf_htons(ETH_P_IPV6);
-	outer = data + ETH_HLEN;
 	first = outer_settings.hop_limit << 8 | (p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6);
 	first = first << 16 | bpf_htons(p->length);
 	outer[0] = first << 32 |
@@ -213,14 +213,18 @@ static __always_inline int plain_send_carrier(struct xdp_md *ctx, const struct p
 	address_store(outer + 1, &source);
 	address_store(outer + 3, &w->destination);
 	traffic_count(w->service->index, bpf_ntohs(w->chain->ids[0]), p->length);
-	return next_hop_leave(ctx, w->hop);
+	return next_hop_send(ctx, w->hop); /* all that are remembered can be sent to */
 }
 
 static __always_inline int plain_send(struct xdp_md *ctx, const struct packet *p,
 				      const struct encap *w)
 {
 	struct frame f = { .addresses = w->hop->addresses };
+	void *ip = (void *)(long)ctx->data + ETH_HLEN;
 
+	if (ip + plain_header(p->flow.ipv4) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED; /* never: plain_parse has read it */
+	plain_hop_count(ip, p);
 	return encap_send(ctx, &f, sizeof(struct ethhdr), p, w);
 }
 
@@ -244,33 +248,49 @@ static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation 
 	if (unlikely(!w.hop) || unlikely(!encap_fits(&w, p)))
 		return PLAIN_ADMITTED;
 	cache_count(w.cache_event);
-	if (!plain_hop_count(ctx, p))
-		return XDP_ABORTED; /* never: plain_parse has read it */
 	return encapsulation == ENCAPSULATION_CARRIER ? plain_send_carrier(ctx, p, &w) :
 							plain_send(ctx, p, &w);
 }
 
-/* A packet over the limit of its service is dropped before anything else is asked: they come in
- * floods. found: the service of PLAIN_SERVED. */
-static __always_inline int edge_plain(struct xdp_md *ctx, const struct cached_service **found)
+/*
+ * The packet of a family. A packet over the limit of its service is dropped before anything else is
+ * asked: they come in floods. found: the service of PLAIN_SERVED, and nothing else.
+ */
+static __always_inline int plain_judge(struct xdp_md *ctx, bool ipv4,
+				       const struct cached_service **found)
 {
 	const struct cached_service *cached;
 	struct packet p = {};
 	__u32 epoch;
 
-	if (unlikely(!plain_parse(ctx, &p)))
+	if (unlikely(!plain_parse(ctx, ipv4, &p)))
 		return NOT_PLAIN;
 	epoch = fib_epoch_now();
 	cached = service_cached(&p.flow, epoch);
 	if (unlikely(!cached))
 		return plain_leave(ctx, &p, PLAIN_UNSERVED);
-	*found = cached;
 	if (!syn_admit(&p, &cached->service))
 		return drop(REASON_NEW_CONNECTIONS);
 	if (unlikely(!plain_serves(cached)) ||
-	    copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p)))
+	    copies_wanted(ctx, &cached->service, &p, ETH_HLEN, plain_transport(&p))) {
+		*found = cached;
 		return plain_leave(ctx, &p, PLAIN_SERVED);
+	}
 	if (settings.encapsulation == ENCAPSULATION_CARRIER)
 		return plain_forward(ctx, ENCAPSULATION_CARRIER, &p, cached, epoch);
 	return plain_forward(ctx, settings.encapsulation, &p, cached, epoch);
+}
+
+/* Each family has a way of its own: what is constant there takes no instruction, and the verifier
+ * need not follow the other's states. */
+static __always_inline int edge_plain(struct xdp_md *ctx, const struct cached_service **found)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__be16 *ethertype = data + ETH_ADDRESSES;
+
+	if (unlikely(data + ETH_HLEN + sizeof(struct iphdr) + PLAIN_TRANSPORT > end))
+		return NOT_PLAIN;
+	if (*ethertype == bpf_htons(ETH_P_IP))
+		return plain_judge(ctx, true, found);
+	return *ethertype == bpf_htons(ETH_P_IPV6) ? plain_judge(ctx, false, found) : NOT_PLAIN;
 }

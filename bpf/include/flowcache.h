@@ -77,9 +77,13 @@ static __always_inline bool is_learn(const struct address *destination)
 static __always_inline struct address outer_source(const struct packet *p,
 						   const volatile struct address *source)
 {
-	if (likely(!flow_cache.sets))
-		return address_read(source);
-	barrier(); /* or else the compiler chooses without a branch, for all that have no cache */
+	if (likely(!flow_cache.sets)) {
+		struct address own = address_read(source);
+
+		/* Or else the compiler chooses where to read, for all that have no cache. */
+		barrier_var(own.word[0]);
+		return own;
+	}
 	return address_read(p->flow.protocol == IPPROTO_TCP && is_first_syn(p) ? &flow_cache.sid :
 										 source);
 }

@@ -135,6 +135,9 @@ static __always_inline void carrier_lead(struct address *carrier, const struct p
 
 	carrier->word[0] = block | lead << 32 | first << half << half;
 	carrier->word[1] = carrier->word[1] << half << half | first >> (64 - 2 * half) | lead >> 32;
+	/* As in carrier_of, also for those without a path. */
+	barrier_var(carrier->word[0]);
+	barrier_var(carrier->word[1]);
 }
 
 /* The first destination of a path whose chain is in a carrier of its own: block and path. */

@@ -49,10 +49,10 @@ static __always_inline __u32 srh_segments(enum encapsulation e, __u32 n)
 
 static __always_inline __u32 srh_length(__u32 segments)
 {
-	__u32 tlvs = hmac_rule ? HMAC_TLV_LENGTH : 0;
-
-	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) + tlvs :
-			  0;
+	if (!segments)
+		return 0;
+	return sizeof(struct routing_header) + segments * sizeof(struct address) +
+	       (hmac_rule ? HMAC_TLV_LENGTH : 0);
 }
 
 /*

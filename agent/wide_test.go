@@ -11,8 +11,8 @@ import (
 )
 
 // BenchmarkWide is an edge with as many services as a cloud has: its start, one change by the API
-// and by a whole node file, lists, and half of the services that go at once. The agent runs in this
-// process.
+// and by a whole node file, lists, 100 and 1,000 services that change at once, and half of the
+// services that go at once. The agent runs in this process.
 func BenchmarkWide(b *testing.B) {
 	for _, size := range []struct {
 		name               string
@@ -77,6 +77,16 @@ func wide(b *testing.B, node string, services int) {
 			"maxBackends: 200, backends: [{name: b0, sid: \"fcbb:bb00:1::\"}]}\n", false)
 		must(b, err)
 	})
+	for _, many := range []int{100, 1000} {
+		if many > services {
+			break
+		}
+		step(fmt.Sprintf("%d-change", many), func() {
+			_, err := r.apply(strings.Replace(text, "{name: b0, ",
+				fmt.Sprintf("{name: b0, weight: %d, ", many), many), false)
+			must(b, err)
+		})
+	}
 	if half, _, many := strings.Cut(text, fmt.Sprintf("    - name: s%d\n", services/2)); many &&
 		services > 1 {
 		step("half-goes", func() {

@@ -257,7 +257,7 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 
 // SetService points a service's packets at the chains and counters of index, from 0 to
 // MaxServices-1, whose table has so many buckets, and brings into force what [Edge.SetQUIC],
-// [Edge.SetPaths], [Edge.SetCopies], [Edge.LimitNewConnections] and [Edge.SetFormerChains] say
+// [Edge.SetPaths], [Edge.SetCopies], [Edge.LimitNewConnections] and [FormerChains] say
 // about that index.
 func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	e.buckets[index] = buckets

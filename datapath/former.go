@@ -8,7 +8,7 @@ import (
 )
 
 // FormerFlows are connections from before another secret, or from before services had fewer
-// buckets: where [Edge.SetFormerChains] says who had them, they find those by the former secret,
+// buckets: where [FormerChains] says who had them, they find those by the former secret,
 // too. The zero value: nothing former is known, which packets are processed fastest with.
 type FormerFlows struct {
 	Known bool
@@ -22,14 +22,13 @@ func (f FormerFlows) into(spec *ebpf.CollectionSpec) error {
 		On: uint32(truth(f.Known))})
 }
 
-// SetFormerChains gives the service of index a former table beside its own, or another one in place
-// of that: a packet sees the one or the other. It is in force from the next [Edge.SetService] on;
-// in place of one that the service has, at once. Nil takes it away from then on.
-func (e *Edge) SetFormerChains(index uint32, g *pool.Generation) error {
-	if g == nil {
-		delete(e.former, index)
-		return nil
-	}
-	e.former[index] = g.Buckets()
-	return e.setTable(formerTables+index, g)
+// FormerChains are those of a former table of the service of index, beside its own, for
+// [Edge.ChangeChains]: in force from the next [Edge.SetService] on; in place of one that the
+// service has, at once.
+func FormerChains(index uint32, g *pool.Generation) ServiceChains {
+	return ServiceChains{formerTables + index, g}
 }
+
+// ForgetFormer takes the former table of the service of index away, from the next
+// [Edge.SetService] on.
+func (e *Edge) ForgetFormer(index uint32) { delete(e.former, index) }

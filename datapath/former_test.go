@@ -31,7 +31,8 @@ func knowFormer(t testing.TB, secret flow.Secret) func(*twoEdges) {
 		pools := formerPools(t)
 		for i, key := range edgeServices {
 			if g := pools[uint32(i)]; g != nil {
-				must(t, edges.program.SetFormerChains(uint32(i), g))
+				_, err := edges.program.ChangeChains([]ServiceChains{FormerChains(uint32(i), g)})
+				must(t, err)
 				must(t, edges.program.SetService(key, uint32(i), bucketsOf(i)))
 			}
 		}
@@ -80,7 +81,7 @@ func TestFormerChainsChange(t *testing.T) {
 	compareEdges(t, w, config, 7, *frames/36+1, knowFormer(t, formerSecret),
 		func(edges *twoEdges) {
 			for i, key := range edgeServices {
-				must(t, edges.program.SetFormerChains(uint32(i), nil))
+				edges.program.ForgetFormer(uint32(i))
 				must(t, edges.program.SetService(key, uint32(i), bucketsOf(i)))
 			}
 			edges.model.Former = nil
@@ -88,7 +89,8 @@ func TestFormerChainsChange(t *testing.T) {
 	compareEdges(t, w, config, 8, *frames/36+1, knowFormer(t, formerSecret),
 		func(edges *twoEdges) {
 			later := testPool(t, 3001, 2, backendNarrow, backendBlackhole)
-			must(t, edges.program.SetFormerChains(0, later))
+			_, err := edges.program.ChangeChains([]ServiceChains{FormerChains(0, later)})
+			must(t, err)
 			chains := edges.model.Former.Chains
 			edges.model.Former.Chains = func(service, bucket uint32) pool.Chain {
 				if service == 0 {

@@ -218,6 +218,6 @@ func (e *Edge) takeChains(number uint32, g *pool.Generation) error {
 	if g.Buckets() >= largeTable {
 		t.holds = g
 	}
-	e.chains[number] = &tablePair{blocks: e.blocks, live: t}
+	e.chains[number] = &tablePair{live: t}
 	return nil
 }

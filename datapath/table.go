@@ -3,9 +3,6 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"sextant/lb/pool"
@@ -74,20 +71,6 @@ func (b *chainBlocks) takeTable(buckets int) (*chainTable, error) {
 		in: b.blocks[number]}, nil
 }
 
-// newTable makes a table of the generation's chains.
-func (b *chainBlocks) newTable(g *pool.Generation) (*chainTable, error) {
-	t, err := b.takeTable(g.Buckets())
-	if err != nil {
-		return nil, err
-	}
-	if err := b.make(); err != nil {
-		t.close()
-		return nil, err
-	}
-	t.fill(g)
-	return t, nil
-}
-
 // fill writes all chains of a generation.
 func (t *chainTable) fill(g *pool.Generation) {
 	header := t.in.header(t.tablePlace)
@@ -103,8 +86,17 @@ func (t *chainTable) fill(g *pool.Generation) {
 	}
 }
 
-// hold makes the chains those of a generation, of as many buckets. Only where it differs from the
-// one before is anything written.
+// write makes the chains those of a generation, of as many buckets.
+func (t *chainTable) write(g *pool.Generation) {
+	if t.holds == nil {
+		t.fill(g)
+		return
+	}
+	t.hold(g)
+}
+
+// hold is write where it is known what the table holds: only where that differs is anything
+// written.
 func (t *chainTable) hold(g *pool.Generation) {
 	wire := t.chains()
 	for first, last := range g.Differing(t.holds) {
@@ -138,31 +130,37 @@ func TableBytes(buckets int) int {
 // meanwhile, which was the other one a change ago and has caught up since. So a change writes what
 // it changes.
 type tablePair struct {
-	blocks      *chainBlocks
 	live, spare *chainTable
+	left        []*chainTable // of changes that failed: an entry may still lead to them
 }
 
 // largeTable is from how many buckets on a service keeps a pair of tables. A smaller table is
 // written anew for each change, which takes some 0.1 ms, and no second one is kept.
 const largeTable = 1 << 14
 
-// set makes the generation live. name makes the program look at the table that holds it, and
-// returns when no packet is forwarded by the one before any more.
-func (p *tablePair) set(g *pool.Generation, name func(*chainTable) error) (err error) {
-	if err := p.prepare(g); err != nil {
-		return err
-	}
-	if err := name(p.spare); err != nil {
-		// Whichever of them packets are forwarded by, it is not written.
-		p.live, p.spare = p.spare, nil
-		return err
-	}
+// catchesUp reports whether the spare table differs from a generation by what has changed.
+func (p *tablePair) catchesUp(g *pool.Generation) bool {
+	return p.spare != nil && p.spare.holds != nil && p.spare.holds.Buckets() == g.Buckets()
+}
+
+// turn makes the spare table the live one, to which all entries lead: no packet is under way to any
+// other. What was live is kept if it can catch up.
+func (p *tablePair) turn(g *pool.Generation) {
 	p.live, p.spare = p.spare, p.live
-	if g.Buckets() < largeTable {
+	p.freeLeft()
+	if !p.catchesUp(g) {
 		p.dropSpare()
-		return nil
 	}
-	return p.prepare(g) // ahead of the next change
+}
+
+// leave gives the spare table up, to which entries may lead.
+func (p *tablePair) leave() { p.left, p.spare = append(p.left, p.spare), nil }
+
+func (p *tablePair) freeLeft() {
+	for _, t := range p.left {
+		t.close()
+	}
+	p.left = nil
 }
 
 func (p *tablePair) dropSpare() {
@@ -170,25 +168,15 @@ func (p *tablePair) dropSpare() {
 	p.spare = nil
 }
 
-// prepare makes the spare table hold the generation.
-func (p *tablePair) prepare(g *pool.Generation) (err error) {
-	if p.spare != nil && p.spare.holds != nil && p.spare.holds.Buckets() == g.Buckets() {
-		p.spare.hold(g)
-		return nil
-	}
-	p.dropSpare()
-	p.spare, err = p.blocks.newTable(g)
-	return err
-}
-
-// close gives both tables back.
+// close gives all tables back.
 func (p *tablePair) close() {
 	if p == nil {
 		return
 	}
 	p.live.close()
-	p.dropSpare()
 	p.live = nil
+	p.dropSpare()
+	p.freeLeft()
 }
 
 // ServiceChains are the chains of the service of an index.
@@ -219,28 +207,14 @@ func (e *Edge) fillChains(all []ServiceChains) error {
 			return err
 		}
 		e.chains[s.Index].close()
-		pairs[i] = &tablePair{blocks: e.blocks, live: t}
+		pairs[i] = &tablePair{live: t}
 		e.chains[s.Index] = pairs[i]
 	}
 	if err := e.blocks.make(); err != nil {
 		return err
 	}
-	fillAll(pairs, all)
+	onAllProcessors(len(all), func(i int) { pairs[i].live.fill(all[i].Generation) })
 	return e.makeSpares(pairs)
-}
-
-// fillAll writes the live tables of pairs, on all processors.
-func fillAll(pairs []*tablePair, all []ServiceChains) {
-	var next atomic.Int64
-	var filling sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(all)) {
-		filling.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-				pairs[i].live.fill(all[i].Generation)
-			}
-		})
-	}
-	filling.Wait()
 }
 
 // makeSpares makes the second tables of large services, all at once.
@@ -258,49 +232,13 @@ func (e *Edge) makeSpares(pairs []*tablePair) (err error) {
 	if err := e.blocks.make(); err != nil {
 		return err
 	}
-	for _, p := range large {
-		p.spare.fill(p.live.holds)
-	}
+	onAllProcessors(len(large), func(i int) { large[i].spare.fill(large[i].live.holds) })
 	return nil
 }
 
-// SetChains replaces all chains of a service in one step: a packet sees the old ones or the new
-// ones. A service that [Edge.SetService] has announced keeps its number of buckets.
-func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
-	if buckets, known := e.buckets[index]; known && buckets != g.Buckets() {
-		return fmt.Errorf("set chains of service %d: a table of %d buckets for a service of %d",
-			index, g.Buckets(), buckets)
-	}
-	return e.setTable(index, g)
-}
-
-// setTable replaces the table of a number: that of a service, or its former one.
-func (e *Edge) setTable(number uint32, g *pool.Generation) error {
-	if e.found != nil {
-		return e.compareChains([]ServiceChains{{number, g}})
-	}
-	if e.chains[number] == nil {
-		e.chains[number] = &tablePair{blocks: e.blocks}
-	}
-	name := func(t *chainTable) error { return e.name(number, t.tablePlace) }
-	if err := e.chains[number].set(g, name); err != nil {
-		return fmt.Errorf("set chains of service %d: %w", number%formerTables, err)
-	}
-	return nil
-}
-
-// name makes a service's entries lead to a table, its own or the former one, and waits until no
-// packet is under way to the one before.
-func (e *Edge) name(number uint32, at tablePlace) error {
-	leads, err := e.lead(number, at)
-	if err != nil || !leads {
-		return err
-	}
-	return e.await(awaitPackets)
-}
-
-// lead makes a service's entries lead to a table, its own or the former one. Packets may be under
-// way to the one before if it says so.
+// lead makes a service's entries lead to a table, its own or the former one, when next hops are
+// forgotten, and with them the services that CPUs have cached. Packets may be under way to the one
+// before if it says so.
 func (e *Edge) lead(number uint32, at tablePlace) (packets bool, err error) {
 	index, changed := number%formerTables, false
 	for _, key := range e.keys[index] {
@@ -318,11 +256,8 @@ func (e *Edge) lead(number uint32, at tablePlace) (packets bool, err error) {
 		}
 		e.entries[key], changed = s, true
 	}
-	if changed {
-		return true, e.ForgetNextHops() // and the services that CPUs have cached
-	}
 	// Even if no entry led to the table before any more, packets may be on their way to it.
-	return e.live(number) != nil, nil
+	return changed || e.live(number) != nil, nil
 }
 
 // live is the table of a number that packets are forwarded by; nil: there is none.
@@ -347,7 +282,7 @@ func (e *Edge) DeleteChains(indexes ...uint32) error {
 		}
 	}
 	if waits {
-		if err := e.await(awaitPackets); err != nil {
+		if err := e.letPass(); err != nil {
 			return fmt.Errorf("delete chains of %d services: %w", len(indexes), err)
 		}
 	}

@@ -1,8 +1,6 @@
 package edge
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -194,104 +192,6 @@ func (e *Room) rehashes(n *config.Node) bool {
 // rehashed says whether flows have another hash by n than by before.
 func rehashed(before, n *config.Node) bool {
 	return before.Secret != n.Secret || before.FlowHash != n.FlowHash
-}
-
-// Refresh brings the chains of the running services up to date: with what is known of the backends,
-// and with the time.
-func (e *Room) Refresh() error {
-	if e.Runs == nil {
-		return nil
-	}
-	if err := errors.Join(e.endFormer(), e.makePathRoom()); err != nil {
-		return err
-	}
-	for i := range e.Runs.Services {
-		if err := e.refreshService(&e.Runs.Services[i], e.Node.Edge.Services[i]); err != nil {
-			return err
-		}
-	}
-	if e.checks.stale {
-		e.followLoads()
-		e.keepDetours()
-		e.check()
-	}
-	e.checks.notePanics()
-	return nil
-}
-
-// refreshService takes the service as the configuration has it.
-func (e *Room) refreshService(s *Service, configured config.Service) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("service %s: bring its chains up to date: %w", s.Name, err)
-		}
-	}()
-	service := e.Found.WithLearned(configured)
-	e.makeRoom(e.Node, &Service{Service: service})
-	members, err := e.members(&service, e.Node)
-	if err != nil {
-		return err
-	}
-	effect := e.effect(&service, s, members)
-	members = effect.Backends
-	next, err := e.follow(s, s.Spec(e.Node), e.Node, members)
-	if err != nil {
-		return err
-	}
-	if service.Way != nil && !slices.EqualFunc(s.Backends, service.Backends, config.Backend.Equal) {
-		s.way = e.computeWay(&service, s.way, e.Node, e.ways.known)
-	}
-	as := *s // as it will be
-	as.Service, as.Members = service, members
-	order := e.orderOf(&as, e.Node)
-	next = next.Ordered(order)
-	if err := e.refreshPaths(s, &service, members); err != nil {
-		return err
-	}
-	if next != s.Generation {
-		if err := e.Runs.setSIDs(service.Backends, members, s.pastSIDs); err != nil {
-			return err
-		}
-		if err := e.Runs.Program.SetChains(s.Index, next); err != nil {
-			return err
-		}
-	}
-	if err := e.refreshFormer(s, members); err != nil {
-		return err
-	}
-	e.checks.stale = e.checks.stale || !slices.EqualFunc(s.Backends, service.Backends,
-		config.Backend.Equal)
-	s.Service, s.Members, s.Generation, s.effect = service, members, next, effect
-	s.order = order
-	return nil
-}
-
-// refreshNamed brings the chains of some services up to date: a host that dies makes each of its
-// services ask for it.
-func (e *Room) refreshNamed(services []string) {
-	for _, service := range services {
-		if i, runs := e.Runs.placesByName()[service]; runs {
-			e.retryLater(e.refreshService(&e.Runs.Services[i], e.Node.Edge.Services[i]))
-		}
-	}
-	e.checks.notePanics()
-}
-
-// refreshRetry is when chains are brought up to date again that could not be.
-const refreshRetry = time.Second
-
-func (e *Room) refreshOrWarn() {
-	e.retryAt = 0
-	e.retryLater(e.Refresh())
-}
-
-// retryLater has all chains brought up to date again soon if there is an error.
-func (e *Room) retryLater(err error) {
-	if err != nil {
-		e.retryAt = e.Now() + refreshRetry
-		e.Log.Warn("chains stay as they were; tried again soon", "error", err, "after",
-			refreshRetry)
-	}
 }
 
 // check has backends checked, now or soon.

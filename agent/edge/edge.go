@@ -377,11 +377,8 @@ func (e *Role) Fill(before *Role) error {
 	if err := e.fillNew(before); err != nil {
 		return err
 	}
-	for _, i := range e.placesSince(before) {
-		if err := e.fillService(&e.Services[i],
-			before.service(e.Services[i].Endpoint)); err != nil {
-			return err
-		}
+	if err := e.fillServices(before); err != nil {
+		return err
 	}
 	return e.clear(before, func(s *Service) bool { return !taken[s.Index] })
 }
@@ -423,46 +420,6 @@ func (e *Role) fillNew(before *Role) error {
 		all = append(all, datapath.ServiceChains{Index: s.Index, Generation: s.Generation})
 	}
 	return e.Program.FillChains(all)
-}
-
-// fillService sets chains before the service that leads to them, so that no packet meets a service
-// without chains; of a new service, fillNew has.
-func (e *Role) fillService(s, before *Service) error {
-	if before == nil || before.NewConnections != s.NewConnections {
-		if err := e.Program.LimitNewConnections(s.Index, s.NewConnections.Rate,
-			s.NewConnections.Burst); err != nil {
-			return err
-		}
-	}
-	if err := e.fillFormer(s, before); err != nil {
-		return err
-	}
-	led := before == nil && s.Paths.to != nil || before != nil && !before.Paths.equal(s.Paths)
-	if led {
-		if err := e.setPaths(s.Index, s.Paths); err != nil {
-			return err
-		}
-	}
-	e.Program.SetCopies(s.Index, s.copied())
-	led = led || before != nil && before.copied() != s.copied()
-	same := !led && before != nil && before.Generation == s.Generation && before.former == s.former
-	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs,
-		s.QUIC.Configs, config.QUIC.Equal) {
-		return nil
-	}
-	if err := e.setQUIC(s); err != nil {
-		return err
-	}
-	if same || before == nil {
-		return e.Program.SetService(s.Key, s.Index, s.Buckets)
-	}
-	if err := e.setSIDs(s.Backends, s.Members, s.pastSIDs); err != nil {
-		return err
-	}
-	if err := e.Program.SetChains(s.Index, s.Generation); err != nil {
-		return err
-	}
-	return e.Program.SetService(s.Key, s.Index, s.Buckets)
 }
 
 // setQUIC tells the program by which connection IDs the service's backends are found.

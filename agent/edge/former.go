@@ -125,30 +125,13 @@ func (e *Room) formerChains(
 	return pool.Resume(spec, chains, members, e.Now())
 }
 
-// refreshFormer brings the former chains of a running service up to date. As long as the edge does
+// nextFormer are the former chains of a running service as they are to be. As long as the edge does
 // not know all hosts, they stay.
-func (e *Room) refreshFormer(s *Service, members []pool.Backend) error {
+func (e *Room) nextFormer(s *Service, members []pool.Backend) (*pool.Generation, error) {
 	if s.former == nil || !e.Found.Startup.Settled {
-		return nil
+		return s.former, nil
 	}
-	next, err := s.former.Next(members, e.Now())
-	if err != nil || next == s.former {
-		return err
-	}
-	if err := e.Runs.Program.SetFormerChains(s.Index, next); err != nil {
-		return err
-	}
-	s.former = next
-	return nil
-}
-
-// fillFormer brings the service's former table in the program to what it is now; SetService is to
-// follow.
-func (e *Role) fillFormer(s, before *Service) error {
-	if before == nil && s.former == nil || before != nil && before.former == s.former {
-		return nil
-	}
-	return e.Program.SetFormerChains(s.Index, s.former)
+	return s.former.Next(members, e.Now())
 }
 
 // join adds to a chain those who had a flow before.

@@ -2,7 +2,6 @@ package edge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -114,12 +113,13 @@ func (e *Room) takeLate(l late) {
 	}
 	e.Log.Info("the past of a service is told after the start",
 		"service", s.Name, "by", l.from)
-	e.retryLater(e.remember(s, chains, e.Node.Edge.Services[i]))
+	e.retryLater(e.remember(i, chains))
 }
 
 // remember adds earlier chains to those of a running service, behind its own.
-func (e *Room) remember(s *Service, chains []pool.Chain, configured config.Service) error {
-	own, before := ChainsOf(s.Generation), s.Generation
+func (e *Room) remember(place int, chains []pool.Chain) error {
+	s := &e.Runs.Services[place]
+	own := ChainsOf(s.Generation)
 	merged, err := pool.Merge(own, chains)
 	if err != nil || slices.Equal(merged, own) {
 		return err
@@ -132,7 +132,7 @@ func (e *Room) remember(s *Service, chains []pool.Chain, configured config.Servi
 			}
 		}
 		s.past = past
-		return e.refreshService(s, configured)
+		return e.refreshServices([]int{place})
 	}
 	next, err := pool.Resume(s.Spec(e.Node), merged, s.Members, e.Now())
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *Room) remember(s *Service, chains []pool.Chain, configured config.Servi
 	}
 	next = next.Ordered(s.order)
 	if err := e.Runs.Program.SetChains(s.Index, next); err != nil {
-		return errors.Join(err, e.Runs.Program.SetChains(s.Index, before))
+		return err
 	}
 	s.Generation = next
 	e.changes++

@@ -6,6 +6,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/lb/pool"
 )
 
@@ -108,20 +109,24 @@ func (e *Room) orderOf(s *Service, n *config.Node) pool.Order {
 
 // reorder brings services into force whose candidates have another order now.
 func (e *Room) reorder() {
+	var next []datapath.ServiceChains
+	var of []*Service
 	for i := range e.list() {
 		s := &e.Runs.Services[i]
 		s.order = e.orderOf(s, e.Node)
-		next := s.Generation.Ordered(s.order)
-		if next == s.Generation {
-			continue
+		if g := s.Generation.Ordered(s.order); g != s.Generation {
+			next = append(next, datapath.ServiceChains{Index: s.Index, Generation: g})
+			of = append(of, s)
 		}
-		if err := e.Runs.Program.SetChains(s.Index, next); err != nil {
-			e.retryLater(err)
-			continue
-		}
-		s.Generation = next
-		e.changes++
 	}
+	e.Runs.changeChains(next, func(i int, err error) {
+		if err != nil {
+			e.retryLater(err)
+			return
+		}
+		of[i].Generation = next[i].Generation
+		e.changes++
+	})
 }
 
 // orderWarnings are about services in order whose hosts learn by comparing themselves with hosts at

@@ -157,7 +157,9 @@ func (e *Room) prepareRefresh(r *refreshing) (err error) {
 	if r.former, err = e.nextFormer(s, r.members); err != nil || r.next == s.Generation {
 		return err
 	}
-	return e.Runs.setSIDs(r.service.Backends, r.members, s.pastSIDs)
+	as.Generation, as.former = r.next, r.former
+	return errors.Join(e.Runs.setSIDs(r.service.Backends, r.members, s.pastSIDs),
+		e.Runs.setQUIC(&as))
 }
 
 // switchRefreshed has the program replace what differs, and notes what it has.

@@ -210,7 +210,8 @@ func TestMatrixIsDeterministic(t *testing.T) {
 func TestExperimentNames(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	for line, want := range map[string]string{
-		"experiment list":         "\n\nSRLB (Desmouceaux et al., 2017)\nNAME  LASTS   NEEDS ",
+		"experiment list": "\n\nSRLB (Desmouceaux et al., 2017)\n" +
+			"NAME         LASTS   NEEDS ",
 		"experiment list -o json": `"name": "disjoint-fig8"`,
 		"experiment list -o name": "\ndisjoint-fig8\n",
 		"experiment run": "missing NAME, or --all; known: " +

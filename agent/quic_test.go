@@ -60,22 +60,31 @@ func TestQUICOfLearnedBackend(t *testing.T) {
 	a := m.start(m.quic(bgpText))
 	defer func() { a.stop() }()
 	host := openHost(t)
-	is := serving(0x77, false)
+	is, drains := serving(0x77, false), serving(0x78, true) // who drains is in no chain
 	is.Services = []discovery.Port{{Protocol: config.UDP, Port: 443}}
+	drains.Services = is.Services
 	must(t, host.Announce([]bgp.Announcement{is}))
-	const name = "bgp-fcbb-bb00-77"
+	a.awaitBackend("h3", "bgp-fcbb-bb00-77")
+	a.wantServer("learned", 0x77, "[bgp-fcbb-bb00-77]")
+	must(t, host.Announce([]bgp.Announcement{is, drains}))
+	a.awaitBackend("h3", "bgp-fcbb-bb00-78")
+	a.wantServer("learned, and drained", 0x78, "[bgp-fcbb-bb00-78]")
+	a.wantServer("configured", 2, "[web2]")
+}
+
+// awaitBackend waits until a service has a backend.
+func (r *running) awaitBackend(service, name string) {
+	r.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		backends, err := a.Backends(t.Context(), "h3")
-		must(t, err)
+		backends, err := r.Backends(r.t.Context(), service)
+		must(r.t, err)
 		if slices.ContainsFunc(backends, func(b api.Backend) bool { return b.Name == name }) {
-			break
+			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("no backend is learned: %+v", backends)
+			r.t.Fatalf("service %s has no backend %s: %+v", service, name, backends)
 		}
 	}
-	a.wantServer("learned", 0x77, "["+name+"]")
-	a.wantServer("configured", 2, "[web2]")
 }
 
 const quicKey = "00112233445566778899aabbccddeeff"

@@ -35,7 +35,7 @@ type Paths struct {
 	source  netip.Addr
 	marks   map[Path]uint32
 	taken   places
-	program *datapath.CheckPaths // nil: there never was a path
+	program *datapath.CheckPaths // nil: there is no path
 	room    int                  // marks that the program can know
 	vips    map[netip.Addr]int   // how many paths they have
 	// those that have a route, and the program that it names

@@ -270,19 +270,5 @@ func (w *flowWire) await(packets int64, stall time.Duration) bool {
 
 // dropped is what interfaces and the socket have lost on the way.
 func (w *flowWire) dropped() (packets uint64) {
-	for node, devices := range map[string][]string{"client": {"eth0"}, "edge": {"client", "core"},
-		"core": {"eth0"}} {
-		inside(w.t, w.lab, node, func() error {
-			for _, device := range devices {
-				link, err := netlink.LinkByName(device)
-				if err != nil {
-					return err
-				}
-				s := link.Attrs().Statistics
-				packets += s.RxDropped + s.TxDropped + s.RxErrors + s.TxErrors
-			}
-			return nil
-		})
-	}
-	return packets
+	return lostBy(w.t, w.lab, "client", "edge", "core")
 }

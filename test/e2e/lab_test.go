@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"sextant/lab"
@@ -62,6 +63,23 @@ func namespaceOf(t *testing.T, l *lab.Lab, node string) *linux.Netns {
 	ns, err := linux.OpenNetns(nodeOf(t, l, node).Namespace)
 	must(t, err)
 	return ns
+}
+
+// lostBy is how many packets the interfaces of nodes have lost: a veth interface whose peer has an
+// XDP program holds 256, and drops what comes while something else has the processor.
+func lostBy(t *testing.T, l *lab.Lab, nodes ...string) (packets uint64) {
+	t.Helper()
+	for _, node := range nodes {
+		inside(t, l, node, func() error {
+			links, err := netlink.LinkList()
+			for _, link := range links {
+				s := link.Attrs().Statistics
+				packets += s.RxDropped + s.TxDropped + s.RxErrors + s.TxErrors
+			}
+			return err
+		})
+	}
+	return packets
 }
 
 // inside calls f inside a node's network namespace. Sockets that f opens stay there.

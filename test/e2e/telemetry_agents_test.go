@@ -173,20 +173,10 @@ func (f *telemetryFabric) sent() uint64 {
 	return n
 }
 
-// dropped is how many packets the kernel gave up on the way: a veth interface whose peer has an XDP
-// program holds 256 packets, and drops what comes while another process has the processor.
-func (f *telemetryFabric) dropped() (n uint64) {
+// dropped is how many packets interfaces on the way have lost.
+func (f *telemetryFabric) dropped() uint64 {
 	f.t.Helper()
-	for _, node := range []string{"leaf1", "spine1", "leaf2"} {
-		var interfaces []struct {
-			Stats64 map[string]struct{ Dropped uint64 }
-		}
-		must(f.t, json.Unmarshal(f.on(node, "ip", "-s", "-j", "link", "show"), &interfaces))
-		for _, i := range interfaces {
-			n += i.Stats64["tx"].Dropped + i.Stats64["rx"].Dropped
-		}
-	}
-	return n
+	return lostBy(f.t, f.lab, "leaf1", "spine1", "leaf2")
 }
 
 // TestTelemetryShare downloads through source, transit and sink of three agents: the octets are

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,6 +27,25 @@ type peering struct {
 	found   *role.Discoveries
 	routing *routing
 	speaker *speaker // nil: the node speaks no BGP
+	decided decided
+	owes    bool // what runs does not follow what was learned
+}
+
+// decided is what members were decided by last: by the same, they are the same again.
+type decided struct {
+	node     *config.Node
+	table    *bgp.Table
+	sessions map[netip.Addr]discovery.Session
+}
+
+// holds reports whether members are decided by the same again. Where others than BGP tell of hosts,
+// or the time decides, they are not.
+func (d *decided) holds(now decided, members []discovery.Member) bool {
+	return d.table != nil && d.node == now.node && d.table == now.table &&
+		maps.Equal(d.sessions, now.sessions) &&
+		!slices.ContainsFunc(members, func(m discovery.Member) bool {
+			return !m.Withdrawn.IsZero()
+		})
 }
 
 // inner is the speaker itself, nil if there is none.
@@ -141,8 +159,8 @@ func (b *peering) learn() error {
 			return err
 		}
 	}
-	if b.found.NoteSettled(peers, b.routing.settling(), time.Now()) {
-		if err := b.refresh(); err != nil {
+	if b.found.NoteSettled(peers, b.routing.settling(), time.Now()) || b.owes {
+		if err := b.refresh(nil); err != nil {
 			return err
 		}
 	}
@@ -159,13 +177,19 @@ func (b *peering) learn() error {
 	return b.speaker.Announce(list)
 }
 
-// refresh makes what runs follow what was learned.
-func (b *peering) refresh() error {
+// refresh makes what runs follow what was learned: the services of endpoints, nil: all. What fails
+// is owed.
+func (b *peering) refresh(of map[config.Endpoint]bool) error {
+	if b.owes {
+		of = nil
+	}
+	b.owes = true
 	for _, room := range role.Having[role.Learner](b.Roles) {
-		if err := room.Refresh(); err != nil {
+		if err := room.Refresh(of); err != nil {
 			return err
 		}
 	}
+	b.owes = false
 	return nil
 }
 
@@ -174,7 +198,7 @@ func (s *speaker) peers() ([]bgp.Peer, error) {
 	if s == nil {
 		return nil, nil
 	}
-	return s.Peers()
+	return s.States()
 }
 
 func (b *peering) learnMembers(peers []bgp.Peer) error {
@@ -183,45 +207,48 @@ func (b *peering) learnMembers(peers []bgp.Peer) error {
 	if err != nil {
 		return err
 	}
-	changed := !slices.EqualFunc(before, after, discovery.Member.Equal)
-	if changed {
-		b.found.SetLearned(after)
-		b.logMembers(before, after)
-		// Backends announced before the neighbors' End-of-RIB were there before this edge: none is
-		// held.
-		if err := b.Store.Write(); err != nil {
-			b.Log.Warn("a restarted agent will not know these backends", "error", err)
-		}
-		if err := b.refresh(); err != nil {
-			return err
-		}
+	if slices.EqualFunc(before, after, discovery.Member.Equal) {
+		return nil
 	}
-	return nil
+	b.found.SetLearned(after)
+	changed := b.logMembers(before, after)
+	// Backends announced before the neighbors' End-of-RIB were there before this edge: no hold.
+	if err := b.Store.Write(); err != nil {
+		b.Log.Warn("a restarted agent will not know these backends", "error", err)
+	}
+	return b.refresh(changed)
 }
 
 func (b *peering) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
 	routes, malformed := b.routing.backendRoutes(b.Node)
 	sessions := bgp.Sessions(peers)
 	b.routing.sessions(sessions)
+	by := decided{node: b.Node, sessions: sessions}
 	if b.speaker != nil {
-		announced, broken, err := b.speaker.Routes()
-		if err != nil {
+		var err error
+		if by.table, err = b.speaker.Routes(); err != nil {
 			return nil, err
 		}
-		routes, malformed = append(routes, announced...), append(malformed, broken...)
+		if !b.routing.teaches() && b.decided.holds(by, b.Store.Kept.Learned) {
+			return b.Store.Kept.Learned, nil
+		}
+		routes, malformed = append(routes, by.table.Routes...),
+			append(malformed, by.table.Refused...)
 	}
 	v := discovery.View{
 		Domain: discovery.Domain{Block: b.Node.Domain.Block,
 			Carrier: b.Node.Edge.Encapsulation == config.Carrier},
 		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
-	for _, s := range b.Node.Edge.Services {
-		for _, room := range role.Having[role.Learner](b.Roles) {
-			v.Services = append(v.Services, discovery.Service{Service: s, Limit: room.Limit(&s)})
+	for _, room := range role.Having[role.Learner](b.Roles) {
+		for i := range b.Node.Edge.Services {
+			s := &b.Node.Edge.Services[i]
+			v.Services = append(v.Services, discovery.Service{Service: *s, Limit: room.Limit(s)})
 		}
 	}
 	members, refused := discovery.Decide(b.Store.Kept.Learned, v)
 	b.routing.noteRefused(append(malformed, refused...))
+	b.decided = by
 	return members, nil
 }
 
@@ -240,46 +267,60 @@ func (r *routing) noteRefused(list []discovery.Refusal) {
 	r.refused = refused
 }
 
-func (b *peering) logMembers(before, after []discovery.Member) {
+// logMembers tells of the members that are not what they were, and returns whose they are.
+func (b *peering) logMembers(before, after []discovery.Member) map[config.Endpoint]bool {
+	changed, was := map[config.Endpoint]bool{}, map[role.LearnedKey]discovery.Member{}
+	for _, m := range before {
+		was[role.LearnedKey{Endpoint: m.Endpoint, SID: m.SID}] = m
+	}
+	var lines []memberLine
+	counts := map[string]int{}
+	note := func(what string, m discovery.Member, now string) {
+		lines = append(lines, memberLine{m, now})
+		counts[what]++
+	}
+	for _, m := range after {
+		key, is := role.LearnedKey{Endpoint: m.Endpoint, SID: m.SID}, m.Backend()
+		old, known := was[key]
+		delete(was, key)
+		if known && old.Equal(m) {
+			continue
+		}
+		changed[m.Endpoint] = true
+		now := fmt.Sprintf("%s, weight %d", is.State, is.Weight)
+		if then := old.Backend(); !known {
+			note("came", m, now)
+		} else if is.State != then.State || is.Weight != then.Weight {
+			note("changed", m, now)
+		}
+	}
+	for _, m := range before {
+		if _, gone := was[role.LearnedKey{Endpoint: m.Endpoint, SID: m.SID}]; gone {
+			changed[m.Endpoint] = true
+			note("gone", m, "gone")
+		}
+	}
+	b.log(lines, counts, len(changed))
+	return changed
+}
+
+// memberLine is a member, and what it is now.
+type memberLine struct {
+	discovery.Member
+	now string
+}
+
+func (b *peering) log(lines []memberLine, counts map[string]int, services int) {
 	service := map[config.Endpoint]string{}
 	for _, s := range b.Node.Edge.Services {
 		service[s.Endpoint] = s.Name
 	}
-	type line struct{ service, backend, now string } // now is "": it is gone
-	text := func(members []discovery.Member) map[string]line {
-		lines := map[string]line{}
-		for _, m := range members {
-			of, b := service[m.Endpoint], m.Backend()
-			lines[of+" "+b.Name] = line{of, b.Name, fmt.Sprintf("%s, weight %d", b.State, b.Weight)}
-		}
-		return lines
-	}
-	was, is := text(before), text(after)
-	var lines []line
-	counts, services := map[string]int{}, map[string]bool{}
-	note := func(what string, l line) {
-		lines = append(lines, l)
-		counts[what]++
-		services[l.service] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		if old, known := was[name]; !known {
-			note("came", is[name])
-		} else if old != is[name] {
-			note("changed", is[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(was)) {
-		if _, stays := is[name]; !stays {
-			note("gone", line{service: was[name].service, backend: was[name].backend})
-		}
-	}
-	name := func(l line) string { return l.service + " " + l.backend }
-	role.LogSeveral(b.Log, "routing: backend", lines, func(l line) []any {
-		return []any{"backend", name(l), "now", cmp.Or(l.now, "gone")}
+	name := func(l memberLine) string { return service[l.Endpoint] + " " + l.Backend().Name }
+	role.LogSeveral(b.Log, "routing: backend", lines, func(l memberLine) []any {
+		return []any{"backend", name(l), "now", l.now}
 	}, name, func() []any {
 		return []any{"came", counts["came"], "changed", counts["changed"], "gone", counts["gone"],
-			"services", len(services)}
+			"services", services}
 	})
 }
 

@@ -45,18 +45,18 @@ func (b *peering) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error
 			}
 			list = append(list, route)
 		}
-		routes, malformed, err := s.Routes()
+		table, err := s.Routes()
 		if err != nil {
 			return err
 		}
-		for _, r := range routes {
+		for _, r := range table.Routes {
 			if !r.Peer.IsValid() {
 				continue // this node's own, which it announces
 			}
 			reason := b.routing.reason(r)
 			list = append(list, learnedRoute(r, reason))
 		}
-		for _, r := range malformed {
+		for _, r := range table.Refused {
 			list = append(list, learnedRoute(r.Route, r.Reason))
 		}
 		slices.SortStableFunc(list, func(a, b api.BGPRoute) int {
@@ -107,7 +107,7 @@ func (b *peering) Collect(out chan<- prometheus.Metric) {
 }
 
 func (b *peering) collect(s *speaker, out chan<- prometheus.Metric) error {
-	peers, err := s.Peers()
+	peers, err := s.States()
 	for _, p := range peers {
 		metrics.Gauge(out, metrics.BgpUp, metrics.OneIf(p.Up()), p.Address.String())
 	}

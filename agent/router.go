@@ -269,12 +269,12 @@ func (r *routing) routesOfBGP(speaker *speaker) error {
 	if told == nil || speaker == nil {
 		return nil
 	}
-	routes, _, err := speaker.Routes()
+	table, err := speaker.Routes()
 	if err != nil {
 		return err
 	}
 	hops := map[rib.Destination][]rtnetlink.Hop{}
-	for _, r := range routes {
+	for _, r := range table.Routes {
 		if r.Draining || r.Weight == 0 || !r.Peer.IsValid() || !plainSID(r) {
 			continue
 		}

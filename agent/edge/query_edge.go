@@ -2,10 +2,10 @@ package edge
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	"sextant/agent/api"
+	"sextant/agent/role"
 	"sextant/config"
 	"sextant/lb/pool"
 	"sextant/packet/lists"
@@ -27,9 +27,8 @@ func (e *Room) Services(names map[string]bool) (services []api.Service, err erro
 	if e.Runs == nil {
 		return nil, nil
 	}
-	sources := e.sources()
 	for _, place := range e.Runs.placesOf(names) {
-		s, err := e.view(&e.Runs.Services[place], sources)
+		s, err := e.view(&e.Runs.Services[place])
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +62,7 @@ func (e *Role) placesByName() map[string]int {
 }
 
 // view is a service of the edge with its counters, and with who told of its backends.
-func (e *Room) view(s *Service, of sources) (api.Service, error) {
+func (e *Room) view(s *Service) (api.Service, error) {
 	traffic, err := e.Runs.Program.ServiceTraffic(s.Index, idsOf(s.Members)...)
 	view := api.Service{
 		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
@@ -94,13 +93,14 @@ func (e *Room) view(s *Service, of sources) (api.Service, error) {
 	}
 	shares := s.shares()
 	for i, b := range s.Backends {
+		source := e.Found.Sources[role.LearnedKey{Endpoint: s.Endpoint, SID: b.SID}]
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
 			Agent:     b.Agent,
 			Effective: config.BackendState(s.Members[i].State.String()),
 			Health:    e.checks.healthView(s, b.Name),
-			Learned:   of[learnt{s.Endpoint, b.SID}] != "",
-			Source:    cmp.Or(of[learnt{s.Endpoint, b.SID}], "config"), Buckets: shares[i],
+			Learned:   source != "",
+			Source:    cmp.Or(string(source), "config"), Buckets: shares[i],
 			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
 		})
 	}
@@ -127,21 +127,4 @@ func (s *Service) shares() []int {
 	members := s.Generation.Shares(idsOf(s.Members))
 	s.counted = shares{s.Generation, members}
 	return members
-}
-
-// sources says who told of backends.
-type sources map[learnt]string
-
-// learnt is a backend of a service that a routing protocol told of.
-type learnt struct {
-	of  config.Endpoint
-	sid netip.Addr
-}
-
-func (e *Room) sources() sources {
-	of := sources{}
-	for _, m := range e.Store.Kept.Learned {
-		of[learnt{m.Endpoint, m.SID}] = string(m.Source())
-	}
-	return of
 }

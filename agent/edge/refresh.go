@@ -19,15 +19,21 @@ import (
 const refreshedAtOnce = 128
 
 // Refresh brings the chains of the running services up to date: with what is known of the backends,
-// and with the time.
-func (e *Room) Refresh() error {
+// and with the time. Those of endpoints, nil: of all.
+func (e *Room) Refresh(of map[config.Endpoint]bool) error {
 	if e.Runs == nil {
 		return nil
 	}
 	if err := errors.Join(e.endFormer(), e.makePathRoom()); err != nil {
 		return err
 	}
-	if err := e.refreshServices(allPlaces(e.Runs.Services)); err != nil {
+	places := allPlaces(e.Runs.Services)
+	if of != nil {
+		places = slices.DeleteFunc(places, func(i int) bool {
+			return !of[e.Runs.Services[i].Endpoint]
+		})
+	}
+	if err := e.refreshServices(places); err != nil {
 		return err
 	}
 	if e.checks.stale {
@@ -57,7 +63,7 @@ const refreshRetry = time.Second
 
 func (e *Room) refreshOrWarn() {
 	e.retryAt = 0
-	e.retryLater(e.Refresh())
+	e.retryLater(e.Refresh(nil))
 }
 
 // retryLater has all chains brought up to date again soon if there is an error.

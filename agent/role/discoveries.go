@@ -25,6 +25,7 @@ type Discoveries struct {
 	Startup   Startup
 	Learned   map[config.Endpoint][]config.Backend // what the store keeps, by service
 	Withdrawn map[LearnedKey]bool                  // of these, whom nobody tells of any more
+	Sources   map[LearnedKey]discovery.Source      // who told of them
 }
 
 // Settling reports whether a neighbor that tells of hosts has not yet told all it knows.
@@ -81,9 +82,10 @@ type LearnedKey struct {
 // SetLearned makes the members those that routing told of.
 func (d *Discoveries) SetLearned(members []discovery.Member) {
 	d.Store.Kept.Learned, d.Learned = members, map[config.Endpoint][]config.Backend{}
-	d.Withdrawn = map[LearnedKey]bool{}
+	d.Withdrawn, d.Sources = map[LearnedKey]bool{}, map[LearnedKey]discovery.Source{}
 	for _, m := range members {
-		d.Withdrawn[LearnedKey{Endpoint: m.Endpoint, SID: m.SID}] = !m.Withdrawn.IsZero()
+		key := LearnedKey{Endpoint: m.Endpoint, SID: m.SID}
+		d.Withdrawn[key], d.Sources[key] = !m.Withdrawn.IsZero(), m.Source()
 		d.Learned[m.Endpoint] = append(d.Learned[m.Endpoint], m.Backend())
 	}
 }

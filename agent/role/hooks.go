@@ -88,8 +88,8 @@ type Announcer interface {
 type Learner interface {
 	// Limit is how many backends a service can have.
 	Limit(*config.Service) int
-	// Refresh makes what runs follow what was learned.
-	Refresh() error
+	// Refresh makes what runs follow what was learned: the services of endpoints, nil: all.
+	Refresh(of map[config.Endpoint]bool) error
 }
 
 // Serving is a room with services to show.

@@ -44,8 +44,12 @@ func Decide(before []Member, v View) ([]Member, []Refusal) {
 			d.refusals = append(d.refusals, Refusal{Route: r, Reason: NoService})
 		}
 	}
+	names := map[config.Endpoint]string{}
+	for _, s := range v.Services {
+		names[s.Endpoint] = s.Endpoint.String()
+	}
 	slices.SortFunc(d.members, func(a, b Member) int {
-		return cmp.Or(cmp.Compare(a.Endpoint.String(), b.Endpoint.String()), a.SID.Compare(b.SID))
+		return cmp.Or(cmp.Compare(names[a.Endpoint], names[b.Endpoint]), a.SID.Compare(b.SID))
 	})
 	slices.SortStableFunc(d.refusals, func(a, b Refusal) int {
 		return cmp.Or(compareRoutes(a.Route, b.Route), cmp.Compare(a.Service, b.Service))

@@ -9,6 +9,9 @@ import (
 	"sextant/lb/discovery"
 )
 
+// LimitPrefixes bounds how many routes of a family a neighbor may tell of. Sessions come after it.
+func (s *Speaker) LimitPrefixes(n uint64) { s.maxPrefixes = n }
+
 // Encode writes a route as a speaker with these settings does.
 func Encode(t testing.TB, b *config.BGP, a Announcement) *apiutil.Path {
 	t.Helper()

@@ -66,20 +66,19 @@ func await(t *testing.T, s *bgp.Speaker, what string, holds func() bool) {
 		case <-again.C:
 		case <-end:
 			peers, _ := s.Peers()
-			routes, refused, _ := s.Routes()
-			t.Fatalf("never: %s\npeers %+v\nroutes %+v\nrefused %+v\nfaults %v", what, peers,
-				routes, refused, s.Faults())
+			table, _ := s.Routes()
+			t.Fatalf("never: %s\npeers %+v\nroutes %+v\nfaults %v", what, peers, table, s.Faults())
 		}
 	}
 }
 
 func routesOf(t *testing.T, s *bgp.Speaker) []discovery.Route {
 	t.Helper()
-	routes, _, err := s.Routes()
+	table, err := s.Routes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return routes
+	return table.Routes
 }
 
 func peerOf(t *testing.T, s *bgp.Speaker, n int) bgp.Peer {

@@ -154,10 +154,10 @@ func TestHostileNeighbor(t *testing.T) {
 	if !peerOf(t, edge, 21).Up() {
 		t.Error("the session is down")
 	}
-	routes, refused, err := edge.Routes()
+	table, err := edge.Routes()
 	must(t, err)
 	weights := map[string]int{}
-	for _, r := range routes {
+	for _, r := range table.Routes {
 		weights[r.Prefix.Addr().String()] = r.Weight
 	}
 	if diff := cmp.Diff(map[string]int{"2001:db8::1": 5, "2001:db8::c": 65535, "2001:db8::e": 6},
@@ -165,7 +165,7 @@ func TestHostileNeighbor(t *testing.T) {
 		t.Errorf("weights of learned routes (-want +got):\n%s", diff)
 	}
 	reasons := map[string]discovery.Reason{}
-	for _, r := range refused {
+	for _, r := range table.Refused {
 		reasons[r.Route.Prefix.Addr().String()] = r.Reason
 	}
 	want := map[string]discovery.Reason{

@@ -23,8 +23,9 @@ const (
 	// deferralSeconds is how long a restarted speaker waits for peers to tell all, before it tells
 	// its own routes.
 	deferralSeconds = 10
-	// maxPrefixes of a family from one neighbor; more end the session. It bounds memory, far above
-	// what a cluster announces.
+	// maxPrefixes of a family from one neighbor; more end the session for good. It bounds memory,
+	// far above what a cluster announces. GoBGP's own limit counts all routes of a neighbor at each
+	// of its messages: 10,000 took more than a minute.
 	maxPrefixes = 200_000
 	// settle is how long a new session counts as not having told all, if the neighbor does not mark
 	// the end of it (RFC 4724 section 2, End-of-RIB).
@@ -85,7 +86,6 @@ func (s *Speaker) peer(n config.Neighbor) (*api.Peer, error) {
 			MpGracefulRestart: &api.MpGracefulRestart{
 				Config: &api.MpGracefulRestartConfig{Enabled: graceful},
 			},
-			PrefixLimits: &api.PrefixLimit{Family: familyNumbers[f], MaxPrefixes: maxPrefixes},
 		})
 	}
 	return p, nil
@@ -109,18 +109,68 @@ type Peer struct {
 func (p Peer) Up() bool { return p.State == "established" }
 
 // Peers lists the neighbors in the order of their addresses.
-func (s *Speaker) Peers() ([]Peer, error) {
+func (s *Speaker) Peers() ([]Peer, error) { return s.list(true) }
+
+// States is Peers without how many routes were advertised: to count them, policies decide on each
+// route for each neighbor anew. Without news it may be some seconds old, since also the others are
+// counted one by one.
+func (s *Speaker) States() ([]Peer, error) {
+	s.listing.Lock()
+	defer s.listing.Unlock()
+	now := time.Since(s.started)
+	settling := slices.ContainsFunc(s.states,
+		func(p Peer) bool { return p.Session == discovery.Settling }) // until a time, without news
+	if s.states != nil && !settling && !s.hasNews(s.statesAt) && now < s.statesAt+stateTime {
+		return s.states, nil
+	}
+	peers, err := s.list(false)
+	if err != nil {
+		return nil, err
+	}
+	s.states, s.statesAt = peers, now
+	return peers, nil
+}
+
+func (s *Speaker) list(advertised bool) ([]Peer, error) {
 	now := time.Now()
-	var peers []Peer
-	err := s.server.ListPeer(context.Background(), &api.ListPeerRequest{EnableAdvertised: true},
+	var peers, tooMany []Peer
+	err := s.server.ListPeer(context.Background(),
+		&api.ListPeerRequest{EnableAdvertised: advertised},
 		func(p *api.Peer) {
-			peers = append(peers, s.peerOf(p, now))
+			peer := s.peerOf(p, now)
+			peers = append(peers, peer)
+			if peer.Up() && mostOfFamily(p) > s.maxPrefixes {
+				tooMany = append(tooMany, peer)
+			}
 		})
 	if err != nil {
 		return nil, fmt.Errorf("bgp: list peers: %w", err)
 	}
+	for _, p := range tooMany {
+		s.end(p)
+	}
 	slices.SortFunc(peers, func(a, b Peer) int { return a.Address.Compare(b.Address) })
 	return peers, nil
+}
+
+// mostOfFamily is how many routes of a family the neighbor tells of, of the one with the most.
+func mostOfFamily(p *api.Peer) (most uint64) {
+	for _, f := range p.GetAfiSafis() {
+		most = max(most, f.GetState().GetReceived())
+	}
+	return most
+}
+
+// end ends the session of a neighbor that tells of too many routes. It stays down until the
+// neighbor is configured anew: the next session would be the same.
+func (s *Speaker) end(p Peer) {
+	why := fmt.Sprintf("more than %d routes of a family", s.maxPrefixes)
+	s.log.Error("bgp: a session is ended", "neighbor", p.Address, "reason", why, "remedy",
+		"have it tell of hosts alone, take it out of the node file, and put it back")
+	if err := s.server.DisablePeer(context.Background(), &api.DisablePeerRequest{
+		Address: p.Address.String(), Communication: why}); err != nil {
+		s.log.Error("bgp: the session could not be ended", "neighbor", p.Address, "error", err)
+	}
 }
 
 func (s *Speaker) peerOf(p *api.Peer, now time.Time) Peer {

@@ -91,7 +91,7 @@ func look(s *bgp.Speaker) report {
 	if err != nil {
 		return report{Failure: err.Error()}
 	}
-	routes, refused, err := s.Routes()
+	table, err := s.Routes()
 	if err != nil {
 		return report{Failure: err.Error()}
 	}
@@ -100,11 +100,11 @@ func look(s *bgp.Speaker) report {
 		r.Sessions[p.Address.String()] = strings.TrimSpace(fmt.Sprintf("%s %s %s", p.State,
 			p.Session, p.BFD))
 	}
-	for _, route := range routes {
+	for _, route := range table.Routes {
 		r.Routes = append(r.Routes, fmt.Sprintf("%s %s %d", route.Prefix.Addr(), route.SID,
 			route.Weight))
 	}
-	for _, refusal := range refused {
+	for _, refusal := range table.Refused {
 		r.Refused = append(r.Refused, fmt.Sprintf("%s %s", refusal.Route.Prefix, refusal.Reason))
 	}
 	slices.Sort(r.Routes)

@@ -13,11 +13,48 @@ import (
 	"sextant/lb/discovery"
 )
 
-// Routes lists the routes of hosts that are here now, this node's own among them, and those that
-// are meant for this cluster but can't be used.
-func (s *Speaker) Routes() ([]discovery.Route, []discovery.Refusal, error) {
-	var routes []discovery.Route
-	var refused []discovery.Refusal
+// Table is what the speaker knows of hosts. It never changes.
+type Table struct {
+	Routes  []discovery.Route
+	Refused []discovery.Refusal // that are meant for this cluster but can't be used
+}
+
+// A table stays the same until there is news. It is listed anew for some time after that, since
+// news may come before the table has changed, and now and then in any case, so that nothing rests
+// on news alone.
+const (
+	newsTime  = 3 * time.Second
+	listTime  = 15 * time.Second
+	stateTime = 5 * time.Second // of neighbors
+)
+
+// noteNews notes that sessions or routes may have changed.
+func (s *Speaker) noteNews() { s.news.Store(int64(time.Since(s.started))) }
+
+// hasNews reports whether what was listed at a time may have changed since.
+func (s *Speaker) hasNews(listed time.Duration) bool {
+	return listed <= time.Duration(s.news.Load())+newsTime
+}
+
+// Routes lists the routes of hosts that are here now, this node's own among them. The same table as
+// before says that nothing has changed.
+func (s *Speaker) Routes() (*Table, error) {
+	s.listing.Lock()
+	defer s.listing.Unlock()
+	now := time.Since(s.started)
+	if s.table != nil && !s.hasNews(s.listed) && now < s.listed+listTime {
+		return s.table, nil
+	}
+	table, err := s.listTable()
+	if err != nil {
+		return nil, err
+	}
+	s.table, s.listed = table, now
+	return table, nil
+}
+
+func (s *Speaker) listTable() (*Table, error) {
+	t := &Table{}
 	for _, family := range []gobgp.Family{gobgp.RF_IPv4_VPN, gobgp.RF_IPv6_VPN} {
 		request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL,
 			Family: family}
@@ -27,17 +64,17 @@ func (s *Speaker) Routes() ([]discovery.Route, []discovery.Refusal, error) {
 				switch {
 				case !ours:
 				case reason != "":
-					refused = append(refused, discovery.Refusal{Route: route, Reason: reason})
+					t.Refused = append(t.Refused, discovery.Refusal{Route: route, Reason: reason})
 				default:
-					routes = append(routes, route)
+					t.Routes = append(t.Routes, route)
 				}
 			}
 		})
 		if err != nil {
-			return nil, nil, fmt.Errorf("bgp: list %s routes: %w", family, err)
+			return nil, fmt.Errorf("bgp: list %s routes: %w", family, err)
 		}
 	}
-	return routes, refused, nil
+	return t, nil
 }
 
 // LinkState lists the routes of family link-state that are here now, for package linkstate to read:

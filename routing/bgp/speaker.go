@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
@@ -38,11 +39,22 @@ type Speaker struct {
 	log     *slog.Logger
 	faults  *faults
 
+	maxPrefixes uint64
+
+	news atomic.Int64 // when there was some last, in nanoseconds since the speaker was opened
+
+	listing  sync.Mutex
+	table    *Table        // as it was listed last
+	listed   time.Duration // when it was, since the speaker was opened
+	states   []Peer        // as they were listed last
+	statesAt time.Duration
+
 	closing    sync.Once
 	mu         sync.Mutex
 	peers      map[netip.Addr]*api.Peer // as they were configured
 	watched    map[netip.Addr]bool      // those with BFD
 	announced  map[string]announced
+	announces  []Announcement // what Announce was given last; nil: it was not all done
 	sessionsUp map[netip.Addr]bool
 }
 
@@ -65,6 +77,7 @@ func Open(o Options) (*Speaker, error) {
 		server: server.NewBgpServer(server.LoggerOption(slog.New(faults), new(slog.LevelVar))),
 		peers:  map[netip.Addr]*api.Peer{}, watched: map[netip.Addr]bool{},
 		announced: map[string]announced{}, sessionsUp: map[netip.Addr]bool{},
+		maxPrefixes: maxPrefixes,
 	}
 	go s.server.Serve()
 	if err := s.start(o.Restarting); err != nil {
@@ -122,6 +135,7 @@ func (s *Speaker) watch() error {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	signal := func() {
+		s.noteNews()
 		select {
 		case s.changes <- struct{}{}:
 		default: // one is waiting already
@@ -168,6 +182,11 @@ func (s *Speaker) Changes() <-chan struct{} { return s.changes }
 func (s *Speaker) Announce(routes []Announcement) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.announces != nil && slices.EqualFunc(s.announces, routes, Announcement.equal) {
+		return nil
+	}
+	s.announces = nil
+	defer s.noteNews()
 	wanted := map[string]bool{}
 	var problems []error
 	for _, a := range routes {
@@ -198,6 +217,9 @@ func (s *Speaker) Announce(routes []Announcement) error {
 			continue
 		}
 		delete(s.announced, key)
+	}
+	if len(problems) == 0 {
+		s.announces = append([]Announcement{}, routes...)
 	}
 	return errors.Join(problems...)
 }

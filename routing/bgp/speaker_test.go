@@ -1,10 +1,12 @@
 package bgp_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -159,4 +161,31 @@ func TestRestartWithoutANeighbor(t *testing.T) {
 	await(t, edge, "another route", func() bool { return len(routesOf(t, edge)) == 2 })
 	await(t, edge, "the end of what it tells",
 		func() bool { return peerOf(t, edge, 13).Session == discovery.Standing })
+}
+
+// A neighbor that tells of too many routes has no session any more, however often it tries, and
+// its routes are gone; others are left alone.
+func TestTooManyRoutes(t *testing.T) {
+	edge := open(t, bgp.Options{BGP: settings(40, 41, 42)})
+	edge.LimitPrefixes(5)
+	many, few := open(t, bgp.Options{BGP: settings(41, 40)}),
+		open(t, bgp.Options{BGP: settings(42, 40)})
+	list := func(n int) (all []bgp.Announcement) {
+		for i := range n {
+			all = append(all, offer(i+1, fmt.Sprintf("2001:db8:80::%x", i+1)))
+		}
+		return all
+	}
+	announce(t, many, list(5)...)
+	announce(t, few, list(2)...)
+	await(t, edge, "all routes", func() bool { return len(routesOf(t, edge)) == 7 })
+	announce(t, many, list(6)...)
+	await(t, edge, "the session ends", func() bool { return !peerOf(t, edge, 41).Up() })
+	await(t, edge, "its routes are gone", func() bool { return len(routesOf(t, edge)) == 2 })
+	for range 30 { // a second is the time until a lost session is tried again
+		time.Sleep(100 * time.Millisecond)
+		if peerOf(t, edge, 41).Up() || !peerOf(t, edge, 42).Up() {
+			t.Fatalf("sessions %+v and %+v", peerOf(t, edge, 41), peerOf(t, edge, 42))
+		}
+	}
 }

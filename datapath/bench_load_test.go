@@ -19,34 +19,34 @@ const benchLoads = 9
 func printLoads(t testing.TB, w *world) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\nload, ms\tmedian\tlowest\thighest\tof which maps\t")
-	printLoad(t, table, "edge", loadEdge, func() *collection {
-		e, err := OpenEdge(w.dir, edgeConfig(t))
+	printLoad(t, table, "edge", func() (*collection, func() (*ebpf.CollectionSpec, error)) {
+		config := edgeConfig(t)
+		e, err := OpenEdge(w.dir, config)
 		must(t, err)
-		return e.collection
+		return e.collection, func() (*ebpf.CollectionSpec, error) {
+			return e.spec(config.Interfaces[0].Side)
+		}
 	})
-	printLoad(t, table, "host", loadHost, func() *collection {
+	printLoad(t, table, "host", func() (*collection, func() (*ebpf.CollectionSpec, error)) {
 		h, err := OpenHost(w.dir, hostConfig(t))
 		must(t, err)
-		return h.collection
+		return h.collection, h.spec
 	})
 	table.Flush()
 }
 
-// printLoad opens a role with its maps, and then once more with these maps, so that what they cost
-// can be told.
-func printLoad(t testing.TB, out io.Writer, name string, read func() (*ebpf.CollectionSpec, error),
-	open func() *collection) {
+// printLoad opens a role with its maps, and then loads what has the same settings once more with
+// these maps, so that what they cost can be told.
+func printLoad(t testing.TB, out io.Writer, name string,
+	open func() (*collection, func() (*ebpf.CollectionSpec, error))) {
 	var all, maps []float64
 	for range benchLoads {
 		start := time.Now()
-		c := open()
+		c, read := open()
 		first := milliseconds(start)
 		start = time.Now()
 		spec, err := read()
 		must(t, err)
-		for name, m := range c.maps { // of the sizes that were asked for
-			spec.Maps[name].MaxEntries = m.MaxEntries()
-		}
 		_, err = c.load(spec)
 		must(t, err)
 		all, maps = append(all, first), append(maps, first-milliseconds(start))

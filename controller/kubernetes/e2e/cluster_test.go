@@ -46,8 +46,8 @@ func kubePrograms(t testing.TB, names ...string) string {
 	}
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Skip(name + " is not in the cache of " + os.Getenv("USER") +
-				" (root, under sudo): make kube-programs builds it, in about 15 minutes")
+			t.Skip(name + " is not in " + dir + ", the cache of root under sudo: " +
+				"make kube-programs builds it, in about 15 minutes")
 		}
 	}
 	return dir

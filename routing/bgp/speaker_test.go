@@ -164,7 +164,8 @@ func TestRestartWithoutANeighbor(t *testing.T) {
 }
 
 // A neighbor that tells of too many routes has no session any more, however often it tries, and
-// its routes are gone; others are left alone.
+// its routes are gone; others are left alone. With fewer routes it has one again when the node file
+// has been without it.
 func TestTooManyRoutes(t *testing.T) {
 	edge := open(t, bgp.Options{BGP: settings(40, 41, 42)})
 	edge.LimitPrefixes(5)
@@ -188,4 +189,8 @@ func TestTooManyRoutes(t *testing.T) {
 			t.Fatalf("sessions %+v and %+v", peerOf(t, edge, 41), peerOf(t, edge, 42))
 		}
 	}
+	announce(t, many, list(3)...)
+	must(t, edge.SetNeighbors(settings(40, 42).Neighbors))
+	must(t, edge.SetNeighbors(settings(40, 41, 42).Neighbors))
+	await(t, edge, "the session comes again", func() bool { return len(routesOf(t, edge)) == 5 })
 }

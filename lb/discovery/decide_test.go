@@ -301,3 +301,49 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// By the same routes and sessions, members are decided as before, however late it is; but the time
+// decides of those that are withdrawn. An agent decides anew only when one of these changes.
+func TestDecidedOnce(t *testing.T) {
+	services := []discovery.Service{service("web", web),
+		service("tls", config.Endpoint{VIP: vip, Protocol: config.TCP, Port: 443})}
+	edits := []func(*discovery.Route){func(*discovery.Route) {}, draining, weight(3), weight(0),
+		from("10.9.9.9:1"), at(sid(1).String()), doing(srv6.EndDT46),
+		serving(discovery.Port{Protocol: config.TCP, Port: 80})}
+	same, withdrawn, later := 0, 0, 0
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 48))
+		some := func() (routes []discovery.Route) {
+			for range random.IntN(30) {
+				routes = append(routes, route([]netip.Addr{peer1, peer2}[random.IntN(2)],
+					1+random.IntN(14), edits[random.IntN(len(edits))]))
+			}
+			return routes
+		}
+		now := view(t, services, sessions{peer1: discovery.Session(random.IntN(3)),
+			peer2: discovery.Session(random.IntN(3))}, some()...)
+		before, _ := discovery.Decide(nil, view(t, services, sessions{
+			peer1: discovery.Standing, peer2: discovery.Standing}, some()...))
+		members, refusals := discovery.Decide(before, now)
+		now.Now = now.Now.Add(2 * time.Hour)
+		again, refused := discovery.Decide(members, now)
+		if slices.ContainsFunc(members,
+			func(m discovery.Member) bool { return !m.Withdrawn.IsZero() }) {
+			withdrawn++
+			if !slices.EqualFunc(members, again, discovery.Member.Equal) {
+				later++
+			}
+			continue
+		}
+		if same++; !slices.EqualFunc(members, again, discovery.Member.Equal) {
+			t.Fatalf("seed %d: members %+v, then %+v", seed, members, again)
+		}
+		if diff := cmp.Diff(text(nil, refusals), text(nil, refused)); diff != "" {
+			t.Fatalf("seed %d: refusals (-first +again):\n%s", seed, diff)
+		}
+	}
+	if same < 100 || withdrawn < 100 || later < 100 {
+		t.Errorf("%d views without withdrawn members, %d with, %d of which the time changed: "+
+			"too few", same, withdrawn, later)
+	}
+}

@@ -465,7 +465,7 @@ func (w *world) wantArrive(socket int, paths *health.Paths, list []health.Path) 
 		must(w.t, send(p.VIP, paths.Mark(p), text))
 		header, inner := frame[:40], frame[40:]
 		for ours := false; !ours; { // neighbor discovery has packets, too
-			n, _, err := unix.Recvfrom(socket, frame, 0)
+			n, _, err := linuxtest.Receive(socket, frame)
 			if err != nil {
 				w.t.Fatalf("%s of %v did not arrive: %v", text, p, err)
 			}

@@ -3,6 +3,7 @@
 //
 //	GET    /v1/status
 //	GET    /v1/services                    ?name= ?role= ?limit= ?continue=
+//	GET    /v1/names                       of services
 //	PUT    /v1/services/{name}             ?role=  body: ServiceSpec
 //	DELETE /v1/services/{name}             ?role=
 //	GET    /v1/backends                    ?service=

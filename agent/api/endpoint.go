@@ -121,6 +121,8 @@ func answers(h handler) []Operation {
 			AnswerCaller, nil},
 		{"GET", "/v1/services", "Services with their counters", Read,
 			ofServices, nil, of[ServiceList](), "", h.services, nil},
+		{"GET", "/v1/names", "Names of services, without their counters", Read, nil, nil,
+			of[List[ServiceName]](), "", h.names, nil},
 		{"PUT", "/v1/services/{name}", "Create or change a service", Admin,
 			[]Parameter{byRole, breaking1}, of[ServiceSpec](), of[Changes](), "",
 			h.putService, nil},

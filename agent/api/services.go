@@ -42,6 +42,41 @@ func (c *Client) Services(ctx context.Context, name string, role Role) ([]Servic
 	}
 }
 
+// ServiceName names a service of the node in one of its roles.
+type ServiceName struct {
+	Name     string `json:"name"`
+	Role     Role   `json:"role"`
+	Endpoint string `json:"endpoint"` // what clients connect to: address, port and protocol
+}
+
+// ServiceNames names all services, in the order of their names. Unlike Services it reads no
+// counters, and has an answer at once.
+func (c *Client) ServiceNames(ctx context.Context) ([]ServiceName, error) {
+	return items[ServiceName](ctx, c, request{path: "/v1/names"})
+}
+
+func (h handler) names(r *http.Request) (any, error) {
+	node, err := h.agent.Config(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	list := List[ServiceName]{Items: []ServiceName{}}
+	if node.Edge != nil {
+		for _, s := range node.Edge.Services {
+			list.Items = append(list.Items, ServiceName{s.Name, Edge, s.Endpoint.String()})
+		}
+	}
+	if node.Host != nil {
+		for _, s := range node.Host.Services {
+			list.Items = append(list.Items, ServiceName{s.Name, Host, s.Endpoint.String()})
+		}
+	}
+	slices.SortFunc(list.Items, func(a, b ServiceName) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Role, b.Role))
+	})
+	return list, nil
+}
+
 // Backends returns the backends of a service; "" is all, in the order of the services' names.
 func (c *Client) Backends(ctx context.Context, service string) ([]Backend, error) {
 	if service != "" {

@@ -70,6 +70,27 @@ func TestAllServicesByPages(t *testing.T) {
 	}
 }
 
+// Names are those of all services, in the order in which pages have them.
+func TestNamesOfServices(t *testing.T) {
+	client, m, _ := start(t, manyServices(1500))
+	for range 2 {
+		services, err := client.Services(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []api.ServiceName{}
+		for _, s := range services {
+			want = append(want, api.ServiceName{Name: s.Name, Role: s.Role,
+				Endpoint: s.Endpoint().String()})
+		}
+		got, err := client.ServiceNames(t.Context())
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d names are not those of %d services: %v", len(got), len(want), err)
+		}
+		m.node.Edge, m.node.Host = nil, nil
+	}
+}
+
 // What is there all the while is on one page, whatever else comes and goes between two of them.
 func TestPagesOfServicesThatChange(t *testing.T) {
 	client, m, _ := start(t, manyServices(40))

@@ -396,6 +396,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Names of services, without their counters */
+        get: operations["getNames"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/next-hops": {
         parameters: {
             query?: never;
@@ -1156,6 +1173,9 @@ export interface components {
         ListSID: {
             items: components["schemas"]["SID"][];
         };
+        ListServiceName: {
+            items: components["schemas"]["ServiceName"][];
+        };
         ListSpec: {
             state: string;
         };
@@ -1486,6 +1506,11 @@ export interface components {
             continue?: string;
             items: components["schemas"]["Service"][];
         };
+        ServiceName: {
+            endpoint: string;
+            name: string;
+            role: string;
+        };
         ServiceSpec: {
             accept?: components["schemas"]["AcceptSpec"];
             candidates?: number;
@@ -1626,7 +1651,10 @@ export type $defs = Record<string, never>;
 export interface operations {
     getMetrics: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description node, service or backend: how finely; backend by default */
+                detail?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2516,6 +2544,37 @@ export interface operations {
                 };
                 content: {
                     "application/jsonl": components["schemas"]["Sample"];
+                };
+            };
+            /** @description refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+    };
+    getNames: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListServiceName"];
                 };
             };
             /** @description refused */

@@ -52,11 +52,8 @@ func offers[T any](a *app, list func(*api.Client, context.Context) ([]T, error),
 // completeServices offers the names of services for the first argument.
 func (a *app) completeServices(cmd *cobra.Command, args []string,
 	typed string) ([]string, cobra.ShellCompDirective) {
-	all := func(agent *api.Client, ctx context.Context) ([]api.Service, error) {
-		return agent.Services(ctx, "", "")
-	}
-	return offers(a, all, func(s api.Service) (string, string) {
-		return s.Name, s.Endpoint().String()
+	return offers(a, (*api.Client).ServiceNames, func(s api.ServiceName) (string, string) {
+		return s.Name, s.Endpoint
 	})(cmd, args, typed)
 }
 

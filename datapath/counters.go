@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync"
@@ -57,15 +58,26 @@ var outcomeNames = sync.OnceValue(func() []string {
 		"OUTCOME_COUNT")
 })
 
+// edgeTypes are the types of the edge's object. To read them takes a hundredth of reading all of
+// it.
+var edgeTypes = sync.OnceValues(func() (*btf.Spec, error) {
+	return btf.LoadSpecFromReader(bytes.NewReader(_EdgeBytes))
+})
+
+// edgeType is the type of a name in the edge's object.
+func edgeType[T btf.Type](name string) (found T, err error) {
+	types, err := edgeTypes()
+	if err == nil {
+		err = types.TypeByName(name, &found)
+	}
+	return found, err
+}
+
 // enumNames reads an enum from the object's type information: C holds the one list. Those left out
 // get "". It panics if the embedded object has no such enum, which only a mistake in the program
 // can bring about.
 func enumNames(name, trim string, leaveOut ...string) []string {
-	var enum *btf.Enum
-	spec, err := loadEdge()
-	if err == nil {
-		err = spec.Types.TypeByName(name, &enum)
-	}
+	enum, err := edgeType[*btf.Enum](name)
 	if err != nil {
 		panic("datapath: the embedded object has no enum " + name + ": " + err.Error())
 	}

@@ -103,18 +103,9 @@ func (d *dumper) entries(m *ebpf.Map) error {
 	return nil
 }
 
-// edgeType is a structure of the edge's object.
-func edgeType(name string) (found *btf.Struct, err error) {
-	spec, err := loadEdge()
-	if err == nil {
-		err = spec.Types.TypeByName(name, &found)
-	}
-	return found, err
-}
-
 // dumpTables reads at most limit chains of services, those of former tables behind the others.
 func (e *Edge) dumpTables(limit int) (list []Entry, err error) {
-	value, err := edgeType("chain")
+	value, err := edgeType[*btf.Struct]("chain")
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +137,7 @@ func (e *Edge) dumpTables(limit int) (list []Entry, err error) {
 
 // dumpPaths reads at most limit paths that services name.
 func (e *Edge) dumpPaths(limit int) (list []Entry, err error) {
-	path, err := edgeType("path")
+	path, err := edgeType[*btf.Struct]("path")
 	if err != nil {
 		return nil, err
 	}

@@ -169,6 +169,7 @@ func TestNumberServices(t *testing.T) {
 func FuzzKeptNumbers(f *testing.F) {
 	f.Add([]byte(`{"edgeServices": {"a": 1, "b": 2}, "sids": {"2001:db8::1": 57344}}`))
 	f.Add([]byte(`{"edgeServices": {"a": 1, "b": 1}}`))
+	f.Add([]byte(`{"edgeServices": {"": 1, "a": 1}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k, err := state.ParseKept(text)
 		if err != nil {

@@ -103,13 +103,13 @@ func ParseKept(text []byte) (k Kept, err error) {
 		numbers map[string]uint32
 		most    uint32
 	}{{k.EdgeServices, datapath.MaxServices}, {k.HostServices, datapath.MaxHostServices}} {
-		owner := map[uint32]string{}
+		given := map[uint32]bool{}
 		for endpoint, n := range services.numbers {
-			if owner[n] != "" || n == 0 || n >= services.most {
+			if given[n] || n == 0 || n >= services.most {
 				return Kept{}, fmt.Errorf("%s has the number %d, which is of another or of none",
 					endpoint, n)
 			}
-			owner[n] = endpoint
+			given[n] = true
 		}
 	}
 	return k, nil

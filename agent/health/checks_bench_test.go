@@ -104,23 +104,27 @@ func BenchmarkChecks(b *testing.B) {
 				return err
 			}))
 			w.serve(b)
-			argument, err := json.Marshal(l)
-			must(b, err)
-			command := exec.Command(os.Args[0], "load", string(argument))
-			command.Stderr = os.Stderr
-			output, err := command.StdoutPipe()
-			must(b, err)
-			must(b, w.edge.Do(command.Start))
-			var found measured
-			text, err := io.ReadAll(output)
-			must(b, errors.Join(err, command.Wait()))
-			must(b, json.Unmarshal(text, &found))
-			for unit, value := range found {
+			for unit, value := range w.measure(b, "load", l) {
 				b.ReportMetric(value, unit)
 			}
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// measure has a helper process measure a load on the edge.
+func (w *world) measure(b *testing.B, helper string, l load) (found measured) {
+	argument, err := json.Marshal(l)
+	must(b, err)
+	command := exec.Command(os.Args[0], helper, string(argument))
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	must(b, err)
+	must(b, w.edge.Do(command.Start))
+	text, err := io.ReadAll(output)
+	must(b, errors.Join(err, command.Wait()))
+	must(b, json.Unmarshal(text, &found))
+	return found
 }
 
 func present(err error) error {

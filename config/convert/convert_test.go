@@ -213,6 +213,29 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A line may end behind any of its words.
+func TestCutLines(t *testing.T) {
+	for _, one := range formats {
+		text, err := os.ReadFile("testdata/" + one.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(text[:min(len(text), 3000)]), "\n")
+		for i, line := range lines {
+			before, after := strings.Join(lines[:i], ""), "\n"+strings.Join(lines[i+1:], "")
+			words := strings.SplitAfter(line, " ")
+			for n := range words {
+				cut := strings.Join(words[:n], "")
+				for _, line := range []string{cut, "ipvsadm " + cut, cut + "{"} {
+					if r, err := one.read(before + line + after); err == nil {
+						_, _ = r.YAML(Node{})
+					}
+				}
+			}
+		}
+	}
+}
+
 // Whatever is read, nothing panics, and what is accepted makes a node file or says why not.
 func FuzzConvert(f *testing.F) {
 	for _, one := range formats {

@@ -20,8 +20,16 @@ type proxy struct {
 }
 
 type directive struct {
-	words []string
+	words []string // one at least
 	line  int
+}
+
+// argument is the word behind the first; "": there is none.
+func (d directive) argument() string {
+	if len(d.words) < 2 {
+		return ""
+	}
+	return d.words[1]
 }
 
 // HAProxy reads the sections of haproxy.cfg that forward TCP. Those in mode http are noted.
@@ -186,7 +194,7 @@ func (r *Rules) servers(p *proxy) (list []Server, check *Check, err error) {
 	for _, d := range p.lines {
 		switch d.words[0] {
 		case "balance":
-			r.noteScheduler(d.line, strings.Join(d.words[1:2], ""))
+			r.noteScheduler(d.line, d.argument())
 		case "stick-table", "stick":
 			r.note(d.line, "%s is not carried over: connections of one client go to several "+
 				"servers",
@@ -231,7 +239,7 @@ func (r *Rules) servers(p *proxy) (list []Server, check *Check, err error) {
 
 // option reads what an option says of checks.
 func (r *Rules) option(d directive, c *Check) {
-	switch strings.Join(d.words[1:2], "") {
+	switch d.argument() {
 	case "httpchk":
 		c.Kind = config.CheckHTTP
 		for _, word := range d.words[2:] {
@@ -241,7 +249,7 @@ func (r *Rules) option(d directive, c *Check) {
 		}
 	case "tcp-check", "tcplog", "dontlognull", "redispatch", "tcpka", "clitcpka", "srvtcpka":
 	default:
-		r.note(d.line, "option %s is not carried over", strings.Join(d.words[1:2], ""))
+		r.note(d.line, "option %s is not carried over", d.argument())
 	}
 }
 

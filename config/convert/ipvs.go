@@ -16,11 +16,11 @@ func IPVS(text string) (*Rules, error) {
 	for line := range strings.Lines(text) {
 		number++
 		words := strings.Fields(line)
+		if len(words) > 0 && words[0] == "ipvsadm" {
+			words = words[1:]
+		}
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
-		}
-		if words[0] == "ipvsadm" {
-			words = words[1:]
 		}
 		if err := r.ipvsLine(number, words); err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)

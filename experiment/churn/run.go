@@ -68,7 +68,7 @@ func (a *arena) download(ctx context.Context, p policy, d downloads) (outcome, e
 	if err != nil {
 		return outcome{}, err
 	}
-	result, changes, err := a.loadAndFlap(ctx, p, m, d)
+	result, changes, err := a.loadAndFlap(ctx, p, m, d, before)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -85,9 +85,10 @@ func (a *arena) download(ctx context.Context, p policy, d downloads) (outcome, e
 	return result, nil
 }
 
-// loadAndFlap changes the members at every interval as long as downloads begin.
-func (a *arena) loadAndFlap(ctx context.Context, p policy, m members,
-	d downloads) (o outcome, changes int, err error) {
+// loadAndFlap changes the members at every interval as long as downloads begin. Before: what
+// servers had until now, for the first interval begins when they take packets.
+func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d downloads,
+	before traffic) (o outcome, changes int, err error) {
 	if d.interval == 0 {
 		o, err = a.load(ctx, p, d)
 		return o, 0, err
@@ -96,21 +97,45 @@ func (a *arena) loadAndFlap(ctx context.Context, p policy, m members,
 	defer cancel(nil)
 	flapping, stop := context.WithCancel(ctx)
 	defer stop()
+	loading, loaded := context.WithCancel(ctx)
+	defer loaded()
 	var failure error
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		if changes, failure = flap(flapping, m, d); failure != nil {
+		if failure = a.takes(loading, before); failure == nil {
+			changes, failure = flap(flapping, m, d)
+		}
+		if failure != nil {
 			cancel(failure)
 		}
 	})
 	if o, err = a.load(ctx, p, d); err != nil {
 		stop()
 	}
+	loaded()
 	wait.Wait()
 	if failure != nil {
 		return o, changes, fmt.Errorf("change the servers of policy %s: %w", p.name, failure)
 	}
 	return o, changes, err
+}
+
+// takes waits until servers take packets, or ctx ends.
+func (a *arena) takes(ctx context.Context, before traffic) error {
+	for {
+		now, err := a.traffic(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil || now.taken > before.taken:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchInterval / 25):
+		}
+	}
 }
 
 func (a *arena) load(ctx context.Context, p policy, d downloads) (o outcome, err error) {

@@ -61,7 +61,7 @@ func checkFloor(argument string) error {
 	if l.Kind == config.CheckTCP {
 		question = nil
 	}
-	var used, at = cputime.Used(), time.Now()
+	used, at := cputime.Used(), time.Now()
 	for i := range 2 * floorChecks {
 		if i == floorChecks {
 			used, at = cputime.Used(), time.Now()

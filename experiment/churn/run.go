@@ -133,7 +133,7 @@ func (a *arena) takes(ctx context.Context, before traffic) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(watchInterval / 25):
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

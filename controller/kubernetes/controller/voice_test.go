@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,7 @@ func TestVoiceIsBounded(t *testing.T) {
 			t.Errorf("%d events of 1,001, want %d", len(v.queue), eventsAtOnce+1)
 		}
 		time.Sleep(eventEvery + time.Second)
+		synctest.Wait()
 		if fmt.Sprint(looks) != "[flaps]" {
 			t.Errorf("looked at %v, want flaps once", looks)
 		}
@@ -91,8 +93,10 @@ func TestVoiceIsBounded(t *testing.T) {
 // While the API server does not answer, events are tried again; those that it refuses are not.
 func TestVoiceTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, tries := testVoice(t, nil), map[string]int{}
+		v, tries, mu := testVoice(t, nil), map[string]int{}, sync.Mutex{}
 		v.create = func(_ context.Context, e *eventsv1.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
 			tries[e.Note]++
 			switch {
 			case e.Note == "forbidden":

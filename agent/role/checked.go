@@ -71,8 +71,8 @@ func (c *Checked) View() *api.Health {
 	if c.Passive.Status == health.Failing && c.Complaint != nil {
 		view.LastError = c.Complaint.Error()
 	}
-	if !c.last.At.IsZero() {
-		view.LastCheck, view.LastDurationSeconds = &c.last.At, c.last.Took.Seconds()
+	if last := c.last; !last.At.IsZero() {
+		view.LastCheck, view.LastDurationSeconds = &last.At, last.Took.Seconds()
 	}
 	return view
 }

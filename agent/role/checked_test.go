@@ -1,0 +1,28 @@
+package role_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"sextant/agent/health"
+	"sextant/agent/role"
+	"sextant/config"
+)
+
+// What was told of checks is read while the next ones end: it stays what it was.
+func TestCheckedViewStays(t *testing.T) {
+	c := &role.Checked{Check: &config.Check{Rise: 1, Fall: 1}}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.Take(health.Result{At: at, Took: time.Millisecond})
+	told := c.View()
+	want := *told
+	want.LastCheck = &at
+	c.Take(health.Result{At: at.Add(time.Hour), Took: time.Second})
+	if !reflect.DeepEqual(*told, want) {
+		t.Errorf("told %+v, later it is %+v", want, *told)
+	}
+	if now := c.View(); !now.LastCheck.Equal(at.Add(time.Hour)) {
+		t.Errorf("the last check was at %s", now.LastCheck)
+	}
+}

@@ -21,3 +21,15 @@ func (r *Ranking) Sought(id uint16) int {
 	}
 	return n
 }
+
+// Close reports whether a slot's draws are too close to decide, as one slot at a time and as eight
+// are looked at.
+func (c *Computed) Close(slot int, near *Near) (alone, atOnce bool) {
+	var space [Depth]uint16
+	_, apart := c.byDraw(slot, &space)
+	c.FirstNear(slot, near, &space)
+	return !apart, near.close>>(slot%nearSlots)&1 != 0
+}
+
+// Vector reports whether the processor orders eight slots at once.
+func Vector() bool { return vector }

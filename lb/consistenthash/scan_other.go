@@ -7,3 +7,7 @@ var vector = false
 func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
 	return w.scanPlain(first, reach, hits)
 }
+
+func orderVector(*handful, uint64, int, int, *[Depth / 4][nearSlots]uint64) uint8 {
+	panic("consistenthash: this processor orders one slot at a time")
+}

@@ -32,6 +32,7 @@ type scratch struct {
 	eligible idSet // who may be a candidate now
 	count    int   // of these
 	bucket   int   // whose order was computed last; -1: none
+	near     consistenthash.Near
 	order    [consistenthash.Depth]uint16
 	known    int               // of order
 	sites    map[uint16]uint16 // nil: all are in one

@@ -209,8 +209,9 @@ func (e *Edge) takeChains(number uint32, g *pool.Generation) error {
 	}
 	// Who has the mark was made of a table with it, by [PinnedTables.Chains].
 	if mark := g.Mark(); mark == 0 || mark != t.in.header(t.tablePlace).mark {
-		for b, c := range t.chains() {
-			if c != chainOf(g.Chain(b)) {
+		wire := t.chains()
+		for b, c := range g.Chains() {
+			if wire[b] != chainOf(c) {
 				return ErrDiffers
 			}
 		}

@@ -81,8 +81,8 @@ func (t *chainTable) fill(g *pool.Generation) {
 		t.holds = g
 	}
 	wire := t.chains()
-	for b := range wire {
-		wire[b] = chainOf(g.Chain(b))
+	for b, c := range g.Chains() {
+		wire[b] = chainOf(c)
 	}
 }
 

@@ -447,8 +447,7 @@ func (s *Service) quicBackends() map[uint16]struct{} {
 		if g == nil {
 			continue
 		}
-		for b := range g.Buckets() {
-			c := g.Chain(b)
+		for _, c := range g.Chains() {
 			for _, id := range c.IDs[:c.Length] {
 				ids[id] = struct{}{}
 			}

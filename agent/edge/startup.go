@@ -89,8 +89,8 @@ func (e *Room) remembered(n *config.Node, chains []pool.Chain,
 // ChainsOf returns the chains of all buckets.
 func ChainsOf(g *pool.Generation) []pool.Chain {
 	chains := make([]pool.Chain, g.Buckets())
-	for b := range chains {
-		chains[b] = g.Chain(b)
+	for b, c := range g.Chains() {
+		chains[b] = c
 	}
 	return chains
 }

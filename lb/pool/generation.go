@@ -55,12 +55,13 @@ func (s Spec) normal() (Spec, error) {
 type Generation struct {
 	spec      Spec
 	selection selection
-	backends  []Backend // by ascending id
-	order     Order     // of the candidates
-	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
-	empty     bool      // no chain names a backend
-	fresh     bool      // the chains are those that New makes of spec and backends
-	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
+	backends  []Backend    // by ascending id
+	order     Order        // of the candidates
+	resumed   *idSet       // whom the chains name that it began with; nil: backends says all
+	empty     bool         // no chain names a backend
+	fresh     bool         // the chains are those that New makes of spec and backends
+	suspects  *idSet       // of those that chains may name, the ones that may be dead; nil: none
+	first     *firstChains // nil: the chains are in buckets
 	buckets   table
 	// buckets that any change may change: they look beyond the best of their order, or a candidate
 	// waits
@@ -97,8 +98,10 @@ func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 }
 
 func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
-	g := &Generation{spec: spec, resumed: new(idSet), buckets: newTable(spec.Buckets),
-		empty: chains == nil}
+	g := &Generation{spec: spec, empty: chains == nil}
+	if !g.empty {
+		g.resumed, g.buckets = new(idSet), newTable(spec.Buckets)
+	}
 	at := seconds(now)
 	for i := range chains {
 		c := chains[i]
@@ -140,10 +143,23 @@ func (g *Generation) alive() *idSet {
 
 // successor returns the table from which that of the next generation is made bucket by bucket.
 func (g *Generation) successor() table {
-	if g.resumed != nil { // nobody has g, which was only made to be followed
+	switch {
+	case g.empty:
+		return newTable(g.Buckets())
+	case g.resumed != nil: // nobody has g, which was only made to be followed
 		return g.buckets
+	case g.first != nil:
+		return g.first.table(g.Buckets())
 	}
 	return g.buckets.copied()
+}
+
+// shared is successor for a generation that has most of the table in common.
+func (g *Generation) shared() table {
+	if g.empty || g.first != nil {
+		return g.successor()
+	}
+	return g.buckets.shared()
 }
 
 // Next returns the generation for the backends as they are now; backends that are not listed are
@@ -184,6 +200,12 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 		next.shadow()
 		return next, nil
 	}
+	if g.empty {
+		if next.first = next.firstChains(); next.first != nil {
+			next.fresh = true
+			return next, nil
+		}
+	}
 	before, after := g.alive(), alive(backends)
 	is := transition{
 		changed: changed, alive: after, lost: before.without(after), joined: after.without(before),
@@ -192,18 +214,23 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	}
 	is.times(g, now)
 	if buckets, some := g.affected(selection, buckets, is); some {
-		next.buckets, next.next = g.buckets.shared(), g.next
+		next.next = g.next
+		if len(buckets) == 0 && g.first != nil {
+			next.first = g.first
+			return next, nil
+		}
+		next.buckets = g.shared()
 		for _, bucket := range buckets {
 			next.advance(int(bucket), is)
 		}
 		return next, nil
 	}
-	next.buckets = g.successor()
 	if g.empty {
 		next.begin(is)
 		next.fresh = true
 		return next, nil
 	}
+	next.buckets = g.successor()
 	for bucket := range g.Buckets() {
 		next.advance(bucket, is)
 	}
@@ -241,6 +268,7 @@ func (is *transition) times(g *Generation, now uint32) {
 // begin gives all buckets, whose chains name no backend yet, their first ones: what advance would
 // come to.
 func (g *Generation) begin(is transition) {
+	g.buckets = newTable(g.Buckets())
 	if s, ranked := g.selection.(*rankedSelection); ranked && is.space.sites == nil &&
 		is.space.count == len(g.backends) {
 		g.beginRanked(s, is.space)
@@ -377,16 +405,6 @@ func (g *Generation) NextAt() (time.Duration, bool) {
 	return time.Duration(g.next) * time.Second, g.next != 0
 }
 
-// Chain returns the chain of bucket, from 0 to Buckets()-1: candidates in their order, then the
-// others, suspects last. Its length is 0 if there is nobody to offer a packet to.
-func (g *Generation) Chain(bucket int) Chain {
-	c, _ := g.buckets.at(bucket)
-	chain := *c
-	g.order.arrange(&chain)
-	chain.last(g.suspects)
-	return chain
-}
-
 // Buckets returns the number of buckets.
 func (g *Generation) Buckets() int { return g.spec.Buckets }
 
@@ -395,6 +413,10 @@ func (g *Generation) Buckets() int { return g.spec.Buckets }
 // not change in common.
 func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
+		if g.first != nil || other.first != nil {
+			yield(0, g.Buckets())
+			return
+		}
 		moved := reordered(differing(g.suspects, other.suspects), g.order, other.order)
 		if moved == nil {
 			g.buckets.differing(&other.buckets, yield)

@@ -62,8 +62,7 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 	if mark == 0 || len(chains) != spec.Buckets || mark&^freshMark != markOf(spec, listed) {
 		return nil, nil
 	}
-	g := &Generation{spec: spec, backends: listed, buckets: tableOf(chains),
-		fresh: mark&freshMark != 0}
+	g := &Generation{spec: spec, backends: listed, fresh: mark&freshMark != 0}
 	members := make([]consistenthash.Member, len(listed))
 	for i, b := range listed {
 		members[i] = b.member()
@@ -76,6 +75,12 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 		if c := &chains[i]; c.Length > MaxChain || c.Candidates > c.Length || !c.within(known) {
 			return nil, nil // whatever wrote them, it was not a generation of these backends
 		}
+	}
+	if g.fresh {
+		g.first = g.firstChains()
+	}
+	if g.first == nil {
+		g.buckets = tableOf(chains)
 	}
 	return g, nil
 }

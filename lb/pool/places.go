@@ -29,14 +29,14 @@ type Place struct {
 
 // Places explains the chain of a bucket, in the order of Chain.
 func (g *Generation) Places(bucket int) []Place {
-	c, p := g.buckets.at(bucket)
+	c, p := g.at(bucket)
 	places := make([]Place, c.Length)
 	for i, id := range c.ids() {
 		places[i] = Place{ID: id, Role: Reserve}
 		switch {
 		case i < int(c.Candidates):
 			places[i].Role = Candidate
-		case i < p.end(c):
+		case i < p.end(&c):
 			places[i].Role, places[i].Left = PastOwner, time.Duration(p.left[i])*time.Second
 		}
 	}

@@ -39,16 +39,16 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 	for i, b := range backends {
 		listed[i] = b.member()
 	}
-	was, is := newScratch(before), newScratch(backends)
-	sameSites := maps.Equal(was.sites, is.sites)
 	if s.ranking == nil || s.spec.Buckets*len(listed) <= mostScores {
 		next, err := newRanked(s.spec, listed)
 		if err == nil && s.computed != nil && next.computed != nil &&
-			s.computed.Same(next.computed) && was.eligible == is.eligible && sameSites {
+			s.computed.Same(next.computed) && sameEligible(before, backends) {
 			return s, []int32{}, nil
 		}
 		return next, nil, err
 	}
+	was, is := newScratch(before), newScratch(backends)
+	sameSites := maps.Equal(was.sites, is.sites)
 	ranking, changed, err := s.ranking.Update(listed)
 	if err != nil {
 		return nil, nil, err
@@ -70,6 +70,12 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 		changed = append(changed, ranking.Holding(id)...)
 	}
 	return next, changed, nil
+}
+
+// sameEligible reports whether the same backends may be candidates, in the same sites.
+func sameEligible(before, backends []Backend) bool {
+	was, is := newScratch(before), newScratch(backends)
+	return was.eligible == is.eligible && maps.Equal(was.sites, is.sites)
 }
 
 // first returns the best backends of a bucket's order. What it returned for another bucket is lost.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"sextant/lb/consistenthash"
@@ -38,28 +39,24 @@ func (g *Generation) RecordWithout(own func(id uint16) bool) []byte {
 		return g.Record()
 	}
 	chains := make([]Chain, g.Buckets())
-	for i := range chains {
-		chains[i] = g.Chain(i)
+	for i, c := range g.Chains() {
+		chains[i] = c
 	}
 	Retain(chains, func(id uint16) bool { return !own(id) })
-	return appendRecord(nil, len(chains), func(i int) *Chain { return &chains[i] })
+	return appendRecord(nil, len(chains), slices.All(chains))
 }
 
 // AppendRecord appends the chains as bytes.
 func (g *Generation) AppendRecord(b []byte) []byte {
-	return appendRecord(b, g.Buckets(), func(i int) *Chain {
-		c, _ := g.buckets.at(i)
-		return c
-	})
+	return appendRecord(b, g.Buckets(), g.each)
 }
 
-func appendRecord(b []byte, buckets int, at func(i int) *Chain) []byte {
+func appendRecord(b []byte, buckets int, chains iter.Seq2[int, Chain]) []byte {
 	b = slices.Grow(b, MaxRecordBytes(buckets))
 	b = append(b, recordMagic...)
 	b = append(b, recordVersion, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(buckets))
-	for i := range buckets {
-		c := at(i)
+	for _, c := range chains {
 		b = append(b, c.Length, c.Candidates)
 		b = binary.BigEndian.AppendUint16(b, c.Shadow)
 		for _, id := range c.ids() {

@@ -16,14 +16,12 @@ func (g *Generation) Shares(ids []uint16) []int {
 		places[id] = uint16(1 + i)
 	}
 	counts := make([]int, 1+len(ids)) // the first is of all others
-	for n := range g.buckets.pages() {
-		page := g.buckets.page(n)
-		for i := range page {
-			if page[i].Candidates > 0 {
-				counts[places[g.order.first(&page[i])]]++
-			}
+	g.each(func(_ int, c Chain) bool {
+		if c.Candidates > 0 {
+			counts[places[g.order.first(c)]]++
 		}
-	}
+		return true
+	})
 	for _, id := range ids {
 		places[id] = 0
 	}
@@ -32,11 +30,9 @@ func (g *Generation) Shares(ids []uint16) []int {
 }
 
 // first returns the candidate that comes first in the order.
-func (o Order) first(c *Chain) uint16 {
-	if len(o) == 0 {
-		return c.IDs[0]
+func (o Order) first(c Chain) uint16 {
+	if len(o) > 0 {
+		o.arrange(&c)
 	}
-	arranged := *c
-	o.arrange(&arranged)
-	return arranged.IDs[0]
+	return c.IDs[0]
 }

@@ -3,6 +3,7 @@ package pool
 import (
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"sextant/lb/consistenthash"
 )
@@ -18,6 +19,8 @@ const mostComputed = 1 << 14
 type firstChains struct {
 	orders            *consistenthash.Computed
 	candidates, depth int
+	ids               []uint16              // of the backends
+	shares            atomic.Pointer[[]int] // of theirs, as [Generation.Shares]; nil: not counted
 }
 
 // firstChains returns those of a generation; nil: its chains are kept.
@@ -27,7 +30,12 @@ func (g *Generation) firstChains() *firstChains {
 		slices.ContainsFunc(g.backends, func(b Backend) bool { return !b.eligible() }) {
 		return nil
 	}
-	return &firstChains{s.computed, min(s.spec.Candidates, len(g.backends)), s.spec.Depth}
+	f := &firstChains{orders: s.computed, candidates: min(s.spec.Candidates, len(g.backends)),
+		depth: s.spec.Depth, ids: make([]uint16, len(g.backends))}
+	for i, b := range g.backends {
+		f.ids[i] = b.ID
+	}
+	return f
 }
 
 // of is the chain of a bucket whose order begins so.
@@ -51,11 +59,30 @@ func (f *firstChains) at(bucket int) Chain {
 func (f *firstChains) each(buckets int, yield func(bucket int, c Chain) bool) {
 	var near consistenthash.Near
 	var space [consistenthash.Depth]uint16
+	counting := newTally(f.ids)
+	defer counting.end()
 	for bucket := range buckets {
-		if !yield(bucket, f.of(f.orders.FirstNear(bucket, &near, &space))) {
+		c := f.of(f.orders.FirstNear(bucket, &near, &space))
+		counting.add(c.IDs[0])
+		if !yield(bucket, c) {
 			return
 		}
 	}
+	f.note(counting)
+}
+
+// note keeps what was counted of the first candidates of all chains.
+func (f *firstChains) note(t *tally) {
+	shares := t.counts[1:]
+	f.shares.Store(&shares)
+}
+
+// counted returns the shares of so many buckets.
+func (f *firstChains) counted(buckets int) []int {
+	if f.shares.Load() == nil {
+		f.each(buckets, func(int, Chain) bool { return true })
+	}
+	return *f.shares.Load()
 }
 
 // table keeps the chains of so many buckets.

@@ -81,7 +81,14 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 	}
 	if g.first == nil {
 		g.buckets = tableOf(chains)
+		return g, nil
 	}
+	counting := newTally(g.first.ids)
+	defer counting.end()
+	for i := range chains {
+		counting.add(chains[i].IDs[0])
+	}
+	g.first.note(counting)
 	return g, nil
 }
 

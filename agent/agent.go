@@ -120,6 +120,16 @@ func newAgent(ctx context.Context, options Options) (*Agent, error) {
 // agent keeps much, allocates seldom, and shares the machine with the programs' tables.
 const heapRoom = 40
 
+// startRoom is the same while an agent starts, which reads much that it does not keep.
+const startRoom = 200
+
+// setHeapRoom lets the heap grow by so many percent, unless GOGC says by how many.
+func setHeapRoom(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
 // Run takes over the node's data plane and keeps it until ctx ends. It returns nil when ctx ended
 // it; forwarding goes on then. If it can't take over, what was pinned before it began is what runs
 // after it.
@@ -229,6 +239,7 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserv
 // takeOver puts the configuration into the kernel, in place of what an earlier agent left
 // there.
 func (a *Agent) takeOver(file *config.Node) error {
+	setHeapRoom(startRoom)
 	node, err := a.Store.Resume(file, a.Log)
 	if err != nil {
 		return err
@@ -257,9 +268,7 @@ func (a *Agent) takeOver(file *config.Node) error {
 	a.remember("the agent", "start", nil)
 	a.awaitConfirmation()
 	a.Announce()
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(heapRoom)
-	}
+	setHeapRoom(heapRoom)
 	debug.FreeOSMemory() // reading and building left several times what is kept
 	return nil
 }

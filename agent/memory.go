@@ -10,7 +10,8 @@ import (
 )
 
 // Memory is what a node takes at most, in bytes, as far as the node file tells: when all buckets of
-// all services have previous owners. An agent that has just begun holds about half of its part.
+// all services have previous owners. Of an agent that has just begun most services hold nothing for
+// their buckets.
 type Memory struct {
 	Agent  uint64
 	Kernel uint64 // tables of the programs

@@ -7,7 +7,7 @@ import (
 )
 
 // Footprint is how many bytes a generation of so many backends keeps at most: when each bucket has
-// a past. At the beginning none has, and a generation of few backends keeps 16 bytes per bucket.
+// a past. At the beginning none has, and a generation of few backends and buckets keeps none.
 func (s Spec) Footprint(backends int) int {
 	pages := (s.Buckets + pageBuckets - 1) / pageBuckets
 	bytes := pages * int(unsafe.Sizeof(chainPage{})+unsafe.Sizeof(pastPage{})+

@@ -3,8 +3,8 @@ package pool
 import "slices"
 
 // table holds the chains of all buckets, and their past, in pages. Generations share the pages that
-// do not differ, so that a change costs what it changes. Most services never change: the pages of
-// such a table are one piece of memory, in which the garbage collector has nothing to look at.
+// do not differ, so that a change costs what it changes. The pages of a table that was made at once
+// are one piece of memory, in which the garbage collector has nothing to look at.
 type table struct {
 	whole  []chainPage  // all pages, in one piece; nil: they are in chains
 	chains []*chainPage // nil: they are in whole

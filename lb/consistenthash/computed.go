@@ -12,7 +12,7 @@ type Computed struct {
 	members []Member // of positive weight, by ascending id
 	known   []scored // the same
 	equal   bool     // all weigh the same
-	few     *handful // nil: they are ordered one slot at a time
+	keys    []uint64 // of the members; nil: they are ordered one slot at a time
 	logs    *[1<<logBits + 1]uint32
 }
 
@@ -29,7 +29,7 @@ func Compute(seed uint64, members []Member) (*Computed, error) {
 	}
 	c.equal = !slices.ContainsFunc(sorted,
 		func(m Member) bool { return m.Weight != sorted[0].Weight })
-	c.few = c.atOnce()
+	c.keys = c.atOnce()
 	return c, nil
 }
 

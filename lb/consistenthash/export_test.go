@@ -27,7 +27,7 @@ func (r *Ranking) Sought(id uint16) int {
 func (c *Computed) Close(slot int, near *Near) (alone, atOnce bool) {
 	var space [Depth]uint16
 	_, apart := c.byDraw(slot, &space)
-	c.FirstNear(slot, near, &space)
+	c.FirstNear(slot, near, space[:])
 	return !apart, near.close>>(slot%nearSlots)&1 != 0
 }
 

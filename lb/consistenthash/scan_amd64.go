@@ -18,9 +18,10 @@ func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
 //go:noescape
 func scanVector(w *sought, first int, reach []uint16, hits *[scanSlots]int32) int
 
-// orderVector is rankDraws and clearlyApart for the eight slots from first on: ids of the members, and a
-// bit for each slot in which draws are so close that rounding may decide.
+// orderVector orders the draws of members with these keys in the eight slots from first on, and has
+// a bit for each slot in which they are so close that rounding may decide, or what is in place of
+// their last bits.
 //
 //go:noescape
-func orderVector(few *handful, seed uint64, count, first int,
-	ids *[Depth / 4][nearSlots]uint64) (close uint8)
+func orderVector(keys []uint64, seed uint64, first int,
+	draws *[Depth + 1][nearSlots]uint64) (close uint8)

@@ -58,11 +58,11 @@ func (f *firstChains) at(bucket int) Chain {
 // each yields the chains of so many buckets.
 func (f *firstChains) each(buckets int, yield func(bucket int, c Chain) bool) {
 	var near consistenthash.Near
-	var space [consistenthash.Depth]uint16
+	var space [MaxChain]uint16
 	counting := newTally(f.ids)
 	defer counting.end()
 	for bucket := range buckets {
-		c := f.of(f.orders.FirstNear(bucket, &near, &space))
+		c := f.of(f.orders.FirstNear(bucket, &near, space[:f.depth]))
 		counting.add(c.IDs[0])
 		if !yield(bucket, c) {
 			return

@@ -84,7 +84,7 @@ func (s *rankedSelection) first(bucket int, space *scratch) []uint16 {
 		return s.ranking.First(bucket)
 	}
 	if space.bucket != bucket {
-		space.known = len(s.computed.FirstNear(bucket, &space.near, &space.order))
+		space.known = len(s.computed.FirstNear(bucket, &space.near, space.order[:]))
 		space.bucket = bucket
 	}
 	return space.order[:space.known]

@@ -1,10 +1,12 @@
 package role_test
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"sextant/agent/api"
 	"sextant/agent/health"
 	"sextant/agent/role"
 	"sextant/config"
@@ -19,8 +21,8 @@ func TestCheckedViewStays(t *testing.T) {
 	want := *told
 	want.LastCheck = &at
 	c.Take(health.Result{At: at.Add(time.Hour), Took: time.Second})
-	if !reflect.DeepEqual(*told, want) {
-		t.Errorf("told %+v, later it is %+v", want, *told)
+	if diff := cmp.Diff(want, *told, cmp.AllowUnexported(api.Durations{})); diff != "" {
+		t.Errorf("what was told is another one later (-told +is):\n%s", diff)
 	}
 	if now := c.View(); !now.LastCheck.Equal(at.Add(time.Hour)) {
 		t.Errorf("the last check was at %s", now.LastCheck)

@@ -116,7 +116,8 @@ func TestCloseDraws(t *testing.T) {
 		for slot := range 8_000_000 / max(2, members) {
 			alone, atOnce := computed.Close(slot, &near)
 			if alone != atOnce {
-				t.Fatalf("slot %d of %d members: close %v, at once %v", slot, members, alone, atOnce)
+				t.Fatalf("slot %d of %d members: close %v, at once %v", slot, members, alone,
+					atOnce)
 			}
 			if alone {
 				found++

@@ -172,8 +172,8 @@ func TestEdgesConverge(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			a := newAgent(t)
-			chance := 30
-			a.fails = func() bool { return r.IntN(100) < chance }
+			chance, luck := 30, rand.New(rand.NewPCG(seed, 2)) // of the agent, under its mutex
+			a.fails = func() bool { return luck.IntN(100) < chance }
 			b := edges.NewBoard("k8s", func(string) {})
 			b.Set("edge1", a, "", func(edges.Report) {})
 			planned := map[string]string{}
@@ -360,6 +360,7 @@ func TestNothingTwice(t *testing.T) {
 			b.Set("edge1", a, "", func(edges.Report) {})
 			b.Whole()
 			time.Sleep(10 * time.Minute)
+			synctest.Wait()
 			if told != 1 || !b.States("o")[0].Serves {
 				t.Errorf("controller %d: the owner was told %d times, %+v", i, told, b.States("o"))
 			}

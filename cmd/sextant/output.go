@@ -10,7 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
@@ -108,20 +107,6 @@ func writeJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
-}
-
-// writeYAML goes by way of JSON, so that both have the same keys.
-func writeYAML(w io.Writer, value any) error {
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode(value); err != nil {
-		return err
-	}
-	out, err := yaml.JSONToYAML(text.Bytes())
-	if err != nil {
-		return fmt.Errorf("write YAML: %w", err)
-	}
-	_, err = w.Write(out)
-	return err
 }
 
 func (ts tables) write(w io.Writer, wide bool) error {

@@ -19,6 +19,7 @@ func (h *Role) twin() *model.Host {
 		Interfaces: map[uint32]struct{}{}, Block: h.Config.Block, Locators: h.Config.Locators,
 		Infrastructure: h.Config.Infrastructure, Secret: h.Config.Secret,
 		FlowHash:  h.Config.FlowHash,
+		Refusal:   h.Config.Refusal,
 		Source:    h.Config.Source,
 		Services:  map[model.ServiceKey]*model.HostService{},
 		Sockets:   func(flow.Tuple) model.Socket { return model.Socket{} },

@@ -9,7 +9,7 @@ import (
 )
 
 // copyTime is how long a host tells copies of a packet by the paths that brought them; those of a
-// SYN for refusalTime.
+// SYN for as long as it stays refused.
 const copyTime = 100 * time.Millisecond
 
 // copies remembers how many packets of a kind each path has brought. The zero value remembers none.
@@ -38,7 +38,7 @@ func (v *visit) judge(inner *packet) (seen *copySeen, first bool) {
 	}
 	all, window := &v.host.copies, copyTime
 	if inner.protocol == protocolTCP && inner.transport.opens() {
-		window = refusalTime
+		window = v.host.Refusal
 	}
 	if all.seen == nil {
 		all.seen = map[string]*copySeen{}

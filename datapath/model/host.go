@@ -25,7 +25,9 @@ type Host struct {
 	HMAC           HMACRule
 	HMACKeys       map[uint32]srv6.HMACKey
 	Source         netip.Addr // of the outer packets of strays
-	Services       map[ServiceKey]*HostService
+	// Refusal is how long a refused connection stays refused.
+	Refusal  time.Duration
+	Services map[ServiceKey]*HostService
 
 	// Learners are the prefixes of edges' End.LEARN SIDs: SYN-ACKs go by way of the edge whose SYN
 	// came from there. Routed asks whether there is a route to an edge.

@@ -43,6 +43,7 @@ func newHost(egress uint32) *model.Host {
 			{Prefix: netip.PrefixFrom(dt46SID, 64), Behavior: srv6.EndDT46},
 			{Prefix: netip.PrefixFrom(classicSID, 128), Behavior: srv6.EndOFFER},
 		},
+		Refusal:        10 * time.Second,
 		Block:          block,
 		Locators:       []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")},
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},

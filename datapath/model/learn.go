@@ -24,13 +24,14 @@ type asker struct {
 
 // remember notes who sent a SYN that was taken. Another one of the flow soon after is a second try,
 // whose answer is not risked.
-func (a *askers) remember(hash uint64, now time.Duration, edge, owner netip.Addr, asks bool) {
+func (a *askers) remember(hash uint64, now, soon time.Duration, edge, owner netip.Addr,
+	asks bool) {
 	if a.slots == nil {
 		a.slots = map[uint16]asker{}
 	}
 	slot, tag := uint16(hash), uint32(hash>>32)
 	if last, ok := a.slots[slot]; ok && last.flow == tag && last.answered &&
-		now-last.since < refusalTime {
+		now-last.since < soon {
 		return
 	}
 	a.slots[slot] = asker{edge: edge, owner: owner, flow: tag, since: now, answered: !asks}
@@ -52,7 +53,7 @@ func (a *askers) answer(hash uint64) (asker, bool) {
 // ask notes the edge of a SYN that was taken.
 func (v *visit) ask(r *Result) {
 	hash := v.host.FlowHash.Hash(v.host.Secret, r.Flow)
-	v.host.askers.remember(hash, v.now, v.outer.src, v.sid.Prefix.Masked().Addr(),
+	v.host.askers.remember(hash, v.now, v.host.Refusal, v.outer.src, v.sid.Prefix.Masked().Addr(),
 		containsAddr(v.host.Learners, v.outer.src))
 }
 

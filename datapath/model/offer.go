@@ -123,7 +123,7 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 		return OfferNoService
 	}
 	hash := v.host.FlowHash.Hash(v.host.Secret, r.Flow)
-	if v.host.refused.recent(hash, v.now) {
+	if v.host.refused.recent(hash, v.now, v.host.Refusal) {
 		return OfferRefusedBefore
 	}
 	if v.decide(r, service) {

@@ -100,7 +100,7 @@ func (v *visit) considerQUIC(r *Result, inner *packet, service *HostService) Off
 	left := v.left()
 	hash := v.host.FlowHash.Hash(v.host.Secret, r.Flow)
 	offer := OfferHere
-	if !v.host.quicFlows.recent(hash, v.now) {
+	if !v.host.quicFlows.recent(hash, v.now, v.host.Refusal) {
 		offer = v.offerQUIC(r, inner, service, left, hash)
 	}
 	opened := offer == OfferHere || inner.opensQUIC() && offer.takes()
@@ -123,7 +123,7 @@ func (v *visit) offerQUIC(r *Result, inner *packet, service *HostService, left b
 		return OfferNotHere
 	case !v.host.HasServer(r.Flow):
 		return OfferNoService
-	case v.host.refused.recent(hash, v.now):
+	case v.host.refused.recent(hash, v.now, v.host.Refusal):
 		return OfferRefusedBefore
 	case v.decide(r, service):
 		return OfferAccepted

@@ -2,10 +2,6 @@ package model
 
 import "time"
 
-// refusalTime is how long a refused connection stays refused: longer than the
-// first retransmissions of a SYN take (1, 2 and 4 s later, RFC 6298 section 2).
-const refusalTime = 10 * time.Second
-
 // refusals remembers the connections that a host refused of late, in a fixed
 // number of slots that the low bits of the flow hash select: a newer refusal
 // takes the place of an older one. The zero value remembers none.
@@ -18,10 +14,10 @@ type refusal struct {
 	at   time.Duration
 }
 
-// recent reports whether the flow of a hash was refused less than refusalTime ago.
-func (r *refusals) recent(hash uint64, now time.Duration) bool {
+// recent reports whether the flow of a hash was refused less than so long ago.
+func (r *refusals) recent(hash uint64, now, refusal time.Duration) bool {
 	last, ok := r.slots[uint16(hash)]
-	return ok && last.flow == uint32(hash>>32) && now-last.at < refusalTime
+	return ok && last.flow == uint32(hash>>32) && now-last.at < refusal
 }
 
 // remember notes that the flow of a hash is refused now.

@@ -97,6 +97,7 @@ func host() *model.Host {
 			{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d46::/64"), Behavior: srv6.EndDT46},
 			{Prefix: netip.MustParsePrefix("fd00:c0de::1/128"), Behavior: srv6.EndOFFER},
 		},
+		Refusal:        10 * time.Second,
 		Infrastructure: []netip.Prefix{infrastructure},
 		Services: map[model.ServiceKey]*model.HostService{
 			{Addr: vip4, Port: 80, Protocol: 6}:  service,

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"sextant/datapath/model"
 	"sextant/datapath/packettest"
@@ -53,6 +54,7 @@ func newCopyWorld(t *testing.T, n int, cookies bool, owner int) *copyWorld {
 		w.hosts = append(w.hosts, &model.Host{
 			Interfaces:     map[uint32]struct{}{1: {}},
 			SIDs:           []model.LocalSID{{Prefix: locator(i), Behavior: srv6.EndOFFER}},
+			Refusal:        10 * time.Second,
 			Block:          block,
 			Infrastructure: []netip.Prefix{netip.PrefixFrom(packettest.EdgeAddr, 128)},
 			Services: map[model.ServiceKey]*model.HostService{

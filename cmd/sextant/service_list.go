@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -81,8 +83,7 @@ a shell pattern, like 'web-*', with * ? and [a-z].`,
 	f.StringVar(&c.sort, "sort", orders[0],
 		"column by which to sort, counters from the largest: "+strings.Join(orders, ", "))
 	f.IntVar(&c.limit, "limit", 0, "only the first so many; 0: all")
-	f.BoolVar(&c.sum, "sum", false, "one row with the totals of what would be listed; where a "+
-		"node is edge and host, --role takes one of them")
+	f.BoolVar(&c.sum, "sum", false, "one row for each role with the totals of what would be listed")
 	complete(cmd, "sort", orders...)
 	roleFlag(cmd, &c.role)
 	return a.watched(cmd)
@@ -158,8 +159,24 @@ func sortServices(services []api.Service, order string) {
 	}
 }
 
-// totalsView is one row. A counter that none of the services has is a dash, and no key.
-func totalsView(services []api.Service) view {
+// totals are the sums of counters by their keys, of all services and of those of each role: what a
+// machine that is both sends to itself is counted in both.
+type totals struct {
+	all   map[string]uint64
+	roles map[api.Role]map[string]uint64
+}
+
+// MarshalJSON writes the sums of all services beside those of each role.
+func (t totals) MarshalJSON() ([]byte, error) {
+	document := map[string]any{"roles": t.roles}
+	for key, sum := range t.all {
+		document[key] = sum
+	}
+	return json.Marshal(document)
+}
+
+// sumsOf adds up the counters of services. One that none of them has is no key.
+func sumsOf(services []api.Service) map[string]uint64 {
 	sums := map[string]uint64{"services": uint64(len(services)), "packets": 0, "bytes": 0}
 	for _, c := range serviceCounters {
 		for _, s := range services {
@@ -168,14 +185,30 @@ func totalsView(services []api.Service) view {
 			}
 		}
 	}
-	t := table{columns: []string{"SERVICES"}}
-	cells := []any{len(services)}
+	return sums
+}
+
+// totalsView is one row for each role. A counter that none of its services has is a dash.
+func totalsView(services []api.Service) view {
+	sums := totals{sumsOf(services), map[api.Role]map[string]uint64{}}
+	t := table{columns: []string{"ROLE", "SERVICES"}}
 	for _, c := range serviceCounters {
 		t.columns = append(t.columns, c.column)
-		n, ok := sums[c.key]
-		cells = append(cells, textIf(ok, count(n)))
 	}
-	t.columns, t.wide = t.columns[:4:4], t.columns[4:]
-	t.add(cells...)
+	t.columns, t.wide = t.columns[:5:5], t.columns[5:]
+	byRole := map[api.Role][]api.Service{}
+	for _, s := range services {
+		byRole[s.Role] = append(byRole[s.Role], s)
+	}
+	for _, role := range slices.Sorted(maps.Keys(byRole)) {
+		of := sumsOf(byRole[role])
+		sums.roles[role] = of
+		cells := []any{role, of["services"]}
+		for _, c := range serviceCounters {
+			n, ok := of[c.key]
+			cells = append(cells, textIf(ok, count(n)))
+		}
+		t.add(cells...)
+	}
 	return view{value: sums, tables: tables{t}, names: serviceNames(services)}
 }

@@ -1,27 +1,6 @@
 #include "go_asm.h"
 #include "textflag.h"
-
-DATA eight<>+0(SB)/8, $0
-DATA eight<>+8(SB)/8, $1
-DATA eight<>+16(SB)/8, $2
-DATA eight<>+24(SB)/8, $3
-DATA eight<>+32(SB)/8, $4
-DATA eight<>+40(SB)/8, $5
-DATA eight<>+48(SB)/8, $6
-DATA eight<>+56(SB)/8, $7
-GLOBL eight<>(SB), RODATA|NOPTR, $64
-
-// mix of draw.go: Z4 is golden, Z5 and Z6 the factors.
-#define MIX(x) \
-	VPADDQ  Z4, x, x; \
-	VPSRLQ  $30, x, Z30; \
-	VPXORQ  Z30, x, x; \
-	VPMULLQ Z5, x, x; \
-	VPSRLQ  $27, x, Z30; \
-	VPXORQ  Z30, x, x; \
-	VPMULLQ Z6, x, x; \
-	VPSRLQ  $31, x, Z30; \
-	VPXORQ  Z30, x, x
+#include "draw_amd64.h"
 
 // A place of the order keeps the higher draws, and hands on the lower ones in Z31.
 #define KEEP(place) \
@@ -46,14 +25,9 @@ TEXT ·orderVector(SB), NOSPLIT, $0-49
 	MOVQ         keys_len+8(FP), CX
 	VPBROADCASTQ seed+24(FP), Z0
 	VPBROADCASTQ first+32(FP), Z8
-	VPADDQ       eight<>(SB), Z8, Z8
+	VPADDQ       lanes<>(SB), Z8, Z8
 	VPSLLQ       $16, Z8, Z8            // slots, as drawOf has them
-	MOVQ         $0x9e3779b97f4a7c15, R8
-	VPBROADCASTQ R8, Z4
-	MOVQ         $0xbf58476d1ce4e5b9, R8
-	VPBROADCASTQ R8, Z5
-	MOVQ         $0x94d049bb133111eb, R8
-	VPBROADCASTQ R8, Z6
+	MIX_BEGIN
 	MOVQ         $~const_nearPlaces, R8
 	VPBROADCASTQ R8, Z9
 	MOVQ         $(const_nearPlaces+1), R8
@@ -80,9 +54,9 @@ member:
 	CMPQ        BX, CX
 	JGE         ordered
 	VPXORQ.BCST (AX)(BX*8), Z8, Z31
-	MIX(Z31)
+	MIX(Z31, Z30)
 	VPXORQ      Z0, Z31, Z31
-	MIX(Z31)
+	MIX(Z31, Z30)
 	VPANDQ      Z9, Z31, Z31
 	VPORQ       Z11, Z31, Z31
 	VPADDQ      Z12, Z11, Z11

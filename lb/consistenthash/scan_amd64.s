@@ -1,27 +1,6 @@
 #include "go_asm.h"
 #include "textflag.h"
-
-DATA lanes<>+0(SB)/8, $0
-DATA lanes<>+8(SB)/8, $1
-DATA lanes<>+16(SB)/8, $2
-DATA lanes<>+24(SB)/8, $3
-DATA lanes<>+32(SB)/8, $4
-DATA lanes<>+40(SB)/8, $5
-DATA lanes<>+48(SB)/8, $6
-DATA lanes<>+56(SB)/8, $7
-GLOBL lanes<>(SB), RODATA|NOPTR, $64
-
-// mix of draw.go: Z4 is golden, Z5 and Z6 the factors.
-#define MIX(x, t) \
-	VPADDQ  Z4, x, x; \
-	VPSRLQ  $30, x, t; \
-	VPXORQ  t, x, x; \
-	VPMULLQ Z5, x, x; \
-	VPSRLQ  $27, x, t; \
-	VPXORQ  t, x, x; \
-	VPMULLQ Z6, x, x; \
-	VPSRLQ  $31, x, t; \
-	VPXORQ  t, x, x
+#include "draw_amd64.h"
 
 // func scanVector(w *sought, first int, reach []uint16, hits *[scanSlots]int32) int
 TEXT ·scanVector(SB), NOSPLIT, $0-56
@@ -30,12 +9,7 @@ TEXT ·scanVector(SB), NOSPLIT, $0-56
 	VPBROADCASTQ sought_key(AX), Z1
 	VBROADCASTSS sought_scale(AX), Y2
 	VBROADCASTSS sought_slack(AX), Y3
-	MOVQ         $0x9e3779b97f4a7c15, R8
-	VPBROADCASTQ R8, Z4
-	MOVQ         $0xbf58476d1ce4e5b9, R8
-	VPBROADCASTQ R8, Z5
-	MOVQ         $0x94d049bb133111eb, R8
-	VPBROADCASTQ R8, Z6
+	MIX_BEGIN
 	MOVQ         first+8(FP), R8
 	VPBROADCASTQ R8, Z7
 	VPADDQ       lanes<>(SB), Z7, Z7

@@ -13,29 +13,40 @@ import (
 // backends that weigh the same, and some 5 at most (mostScores).
 const mostComputed = 1 << 14
 
-// firstChains are chains without a past where each backend may be a candidate: those that a service
-// begins with. They are computed each time they are read, and take no memory: most services of many
-// never change.
+// firstChains are chains without a past where each backend may be a candidate, so that a chain is
+// the begin of its bucket's order: those that a service begins with. Where orders are computed,
+// these are too, each time they are read, and take no memory: most services of many never change.
 type firstChains struct {
-	orders            *consistenthash.Computed
+	orders            *consistenthash.Computed // nil: the chains are to be kept
 	candidates, depth int
 	ids               []uint16              // of the backends
 	shares            atomic.Pointer[[]int] // of theirs, as [Generation.Shares]; nil: not counted
 }
 
-// firstChains returns those of a generation; nil: its chains are kept.
+// firstChains returns those of a generation; nil: it begins otherwise.
 func (g *Generation) firstChains() *firstChains {
 	s, ranked := g.selection.(*rankedSelection)
-	if !ranked || s.computed == nil || g.Buckets() >= mostComputed || sitesOf(g.backends) != nil ||
+	if !ranked || sitesOf(g.backends) != nil ||
 		slices.ContainsFunc(g.backends, func(b Backend) bool { return !b.eligible() }) {
 		return nil
 	}
-	f := &firstChains{orders: s.computed, candidates: min(s.spec.Candidates, len(g.backends)),
-		depth: s.spec.Depth, ids: make([]uint16, len(g.backends))}
+	f := &firstChains{candidates: min(s.spec.Candidates, len(g.backends)), depth: s.spec.Depth,
+		ids: make([]uint16, len(g.backends))}
+	if g.Buckets() < mostComputed {
+		f.orders = s.computed
+	}
 	for i, b := range g.backends {
 		f.ids[i] = b.ID
 	}
 	return f
+}
+
+// computedChains are the first ones, if they are computed each time they are read; else nil.
+func (g *Generation) computedChains() *firstChains {
+	if f := g.firstChains(); f != nil && f.orders != nil {
+		return f
+	}
+	return nil
 }
 
 // of is the chain of a bucket whose order begins so.

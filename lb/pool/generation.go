@@ -201,7 +201,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 		return next, nil
 	}
 	if g.empty {
-		if next.first = next.firstChains(); next.first != nil {
+		if next.first = next.computedChains(); next.first != nil {
 			next.fresh = true
 			return next, nil
 		}
@@ -269,9 +269,12 @@ func (is *transition) times(g *Generation, now uint32) {
 // come to.
 func (g *Generation) begin(is transition) {
 	g.buckets = newTable(g.Buckets())
-	if s, ranked := g.selection.(*rankedSelection); ranked && is.space.sites == nil &&
-		is.space.count == len(g.backends) {
-		g.beginRanked(s, is.space)
+	if first := g.firstChains(); first != nil {
+		ranked := g.selection.(*rankedSelection)
+		for bucket := range g.Buckets() {
+			g.buckets.page(bucket / pageBuckets)[bucket%pageBuckets] =
+				first.of(ranked.first(bucket, is.space))
+		}
 		return
 	}
 	for bucket := range g.Buckets() {
@@ -282,18 +285,6 @@ func (g *Generation) begin(is transition) {
 		if scarce {
 			g.watched = append(g.watched, int32(bucket))
 		}
-	}
-}
-
-// beginRanked is begin where each backend may be a candidate: a chain is the begin of its order.
-func (g *Generation) beginRanked(s *rankedSelection, space *scratch) {
-	candidates := uint8(min(s.spec.Candidates, space.count))
-	for bucket := range g.Buckets() {
-		first := s.first(bucket, space)
-		first = first[:min(s.spec.Depth, len(first))]
-		c := &g.buckets.page(bucket / pageBuckets)[bucket%pageBuckets]
-		c.Length, c.Candidates = uint8(len(first)), candidates
-		copy(c.IDs[:], first)
 	}
 }
 

@@ -77,7 +77,7 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 		}
 	}
 	if g.fresh {
-		g.first = g.firstChains()
+		g.first = g.computedChains()
 	}
 	if g.first == nil {
 		g.buckets = tableOf(chains)

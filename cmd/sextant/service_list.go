@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"path"
 	"slices"
@@ -159,22 +158,6 @@ func sortServices(services []api.Service, order string) {
 	}
 }
 
-// totals are the sums of counters by their keys, of all services and of those of each role: what a
-// machine that is both sends to itself is counted in both.
-type totals struct {
-	all   map[string]uint64
-	roles map[api.Role]map[string]uint64
-}
-
-// MarshalJSON writes the sums of all services beside those of each role.
-func (t totals) MarshalJSON() ([]byte, error) {
-	document := map[string]any{"roles": t.roles}
-	for key, sum := range t.all {
-		document[key] = sum
-	}
-	return json.Marshal(document)
-}
-
 // sumsOf adds up the counters of services. One that none of them has is no key.
 func sumsOf(services []api.Service) map[string]uint64 {
 	sums := map[string]uint64{"services": uint64(len(services)), "packets": 0, "bytes": 0}
@@ -188,9 +171,14 @@ func sumsOf(services []api.Service) map[string]uint64 {
 	return sums
 }
 
-// totalsView is one row for each role. A counter that none of its services has is a dash.
+// totalsView is one row for each role: what a machine that is both sends to itself is counted in
+// both. A counter that none of its services has is a dash.
 func totalsView(services []api.Service) view {
-	sums := totals{sumsOf(services), map[api.Role]map[string]uint64{}}
+	roles := map[api.Role]map[string]uint64{}
+	document := map[string]any{"roles": roles}
+	for key, sum := range sumsOf(services) {
+		document[key] = sum
+	}
 	t := table{columns: []string{"ROLE", "SERVICES"}}
 	for _, c := range serviceCounters {
 		t.columns = append(t.columns, c.column)
@@ -202,7 +190,7 @@ func totalsView(services []api.Service) view {
 	}
 	for _, role := range slices.Sorted(maps.Keys(byRole)) {
 		of := sumsOf(byRole[role])
-		sums.roles[role] = of
+		roles[role] = of
 		cells := []any{role, of["services"]}
 		for _, c := range serviceCounters {
 			n, ok := of[c.key]
@@ -210,5 +198,5 @@ func totalsView(services []api.Service) view {
 		}
 		t.add(cells...)
 	}
-	return view{value: sums, tables: tables{t}, names: serviceNames(services)}
+	return view{value: document, tables: tables{t}, names: serviceNames(services)}
 }

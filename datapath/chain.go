@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"math/bits"
 	"unsafe"
 
 	"sextant/lb/pool"
@@ -31,6 +32,24 @@ func (c octetsOfIDs) turned() octetsOfIDs {
 func chainOf(c pool.Chain) chain {
 	wire := (*octetsOfIDs)(unsafe.Pointer(&c)).turned()
 	return *(*chain)(unsafe.Pointer(&wire))
+}
+
+// asInPool are the same chains, in the order of octets that they have.
+func asInPool(wire []chain) []pool.Chain {
+	return unsafe.Slice((*pool.Chain)(unsafe.Pointer(unsafe.SliceData(wire))), len(wire))
+}
+
+// turnedID is an id as the programs have it.
+func turnedID(id uint16) uint16 { return bits.ReverseBytes16(id) }
+
+// writeChains writes all chains of a generation.
+func writeChains(wire []chain, g *pool.Generation) {
+	if g.WriteFirst(asInPool(wire), turnedID) {
+		return
+	}
+	for b, c := range g.Chains() {
+		wire[b] = chainOf(c)
+	}
 }
 
 // inHostOrder are chains as package pool has them.

@@ -29,3 +29,32 @@ func TestChainsInBothOrders(t *testing.T) {
 		}
 	}
 }
+
+// What is written of a generation is the same whether its chains are kept or not.
+func TestChainsAreWritten(t *testing.T) {
+	for _, spec := range []pool.Spec{{Buckets: 6421, Seed: 3, Candidates: 2},
+		{Buckets: 1021, Seed: 4, Candidates: 1, Depth: 3},
+		{Buckets: 67, Policy: pool.Shadow}} {
+		for backends := range 9 {
+			var list []pool.Backend
+			for i := range backends {
+				list = append(list, pool.Backend{ID: uint16(1 + 300*i), Key: uint64(i), Weight: 1})
+			}
+			g, err := pool.New(spec, list, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ordered := g.Ordered(pool.Order{301: 3})
+			for _, g := range []*pool.Generation{g, ordered} {
+				wire := make([]chain, spec.Buckets)
+				writeChains(wire, g)
+				for b := range wire {
+					if want := chainOf(g.Chain(b)); wire[b] != want {
+						t.Fatalf("%d backends, bucket %d: %+v, want %+v", backends, b, wire[b],
+							want)
+					}
+				}
+			}
+		}
+	}
+}

@@ -80,10 +80,7 @@ func (t *chainTable) fill(g *pool.Generation) {
 	} else {
 		t.holds = g
 	}
-	wire := t.chains()
-	for b, c := range g.Chains() {
-		wire[b] = chainOf(c)
-	}
+	writeChains(t.chains(), g)
 }
 
 // write makes the chains those of a generation, of as many buckets.

@@ -1,23 +1,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 #include "draw_amd64.h"
-
-// A place of the order keeps the higher draws, and hands on the lower ones in Z31.
-#define KEEP(place) \
-	VPMAXUQ   Z31, place, Z30; \
-	VPMINUQ   Z31, place, Z31; \
-	VMOVDQA64 Z30, place
-
-// K2 gets the slots in which the draws of place i and of the next one are close, as clearlyApart
-// says. Z10 is by what they may differ besides. CX is how many places are taken.
-#define APART(i, place, next) \
-	CMPQ    CX, $i; \
-	JLE     apart; \
-	VPSUBQ  next, place, Z30; \
-	VPSRLQ  $24, place, Z31; \
-	VPADDQ  Z10, Z31, Z31; \
-	VPCMPUQ $2, Z31, Z30, K1; \
-	KORW    K1, K2, K2
+#include "order_amd64.h"
 
 // func orderVector(keys []uint64, seed uint64, first int, draws *[Depth + 1][nearSlots]uint64) (close uint8)
 TEXT ·orderVector(SB), NOSPLIT, $0-49
@@ -28,13 +12,8 @@ TEXT ·orderVector(SB), NOSPLIT, $0-49
 	VPADDQ       lanes<>(SB), Z8, Z8
 	VPSLLQ       $16, Z8, Z8            // slots, as drawOf has them
 	MIX_BEGIN
-	MOVQ         $~const_nearPlaces, R8
-	VPBROADCASTQ R8, Z9
-	MOVQ         $(const_nearPlaces+1), R8
-	VPBROADCASTQ R8, Z10
+	ORDER_BEGIN
 	VPXORQ       Z11, Z11, Z11          // place of the member
-	MOVQ         $1, R8
-	VPBROADCASTQ R8, Z12
 	VPXORQ       Z16, Z16, Z16
 	VPXORQ       Z17, Z17, Z17
 	VPXORQ       Z18, Z18, Z18
@@ -53,13 +32,7 @@ TEXT ·orderVector(SB), NOSPLIT, $0-49
 member:
 	CMPQ        BX, CX
 	JGE         ordered
-	VPXORQ.BCST (AX)(BX*8), Z8, Z31
-	MIX(Z31, Z30)
-	VPXORQ      Z0, Z31, Z31
-	MIX(Z31, Z30)
-	VPANDQ      Z9, Z31, Z31
-	VPORQ       Z11, Z31, Z31
-	VPADDQ      Z12, Z11, Z11
+	DRAW
 	KEEP(Z16)
 	KEEP(Z17)
 	KEEP(Z18)

@@ -5,6 +5,9 @@ import "golang.org/x/sys/cpu"
 // vector says that the processor multiplies eight numbers of 64 bits at once.
 var vector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 
+// vectorWords says that it also chooses among words.
+var vectorWords = vector && cpu.X86.HasAVX512BW
+
 // scan is scanPlain, eight slots at a time where the processor can.
 func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
 	if !vector {
@@ -25,3 +28,10 @@ func scanVector(w *sought, first int, reach []uint16, hits *[scanSlots]int32) in
 //go:noescape
 func orderVector(keys []uint64, seed uint64, first int,
 	draws *[Depth + 1][nearSlots]uint64) (close uint8)
+
+// rowsVector writes the rows of so many slots from first on, with the words of the members where
+// the mask has ones, and has a bit for each slot in which draws are too close, as orderVector.
+//
+//go:noescape
+func rowsVector(keys []uint64, seed uint64, first int, words *[rowMembers]uint16, mask, rest *Row,
+	rows *[RowSlots]Row) (close uint64)

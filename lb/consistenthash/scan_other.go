@@ -2,12 +2,16 @@
 
 package consistenthash
 
-var vector = false
+var vector, vectorWords = false, false
 
 func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
 	return w.scanPlain(first, reach, hits)
 }
 
 func orderVector([]uint64, uint64, int, *[Depth + 1][nearSlots]uint64) uint8 {
+	panic("consistenthash: this processor orders one slot at a time")
+}
+
+func rowsVector([]uint64, uint64, int, *[rowMembers]uint16, *Row, *Row, *[RowSlots]Row) uint64 {
 	panic("consistenthash: this processor orders one slot at a time")
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"sextant/lb/consistenthash"
 )
@@ -66,17 +67,54 @@ func (f *firstChains) at(bucket int) Chain {
 	return f.of(f.orders.First(bucket, &space))
 }
 
+// It does not compile if a row is no chain; TestFirstChainsAreThoseKept compares the places.
+var (
+	_ [unsafe.Sizeof(consistenthash.Row{})]byte = [unsafe.Sizeof(Chain{})]byte{}
+	_ [consistenthash.RowPlaces]struct{}        = [MaxChain]struct{}{}
+)
+
+// pages yields the chains of so many buckets, with other names of ids, some at a time: what was
+// yielded before is lost.
+func (f *firstChains) pages(buckets int, name func(id uint16) uint16) iter.Seq2[int, []Chain] {
+	rest := f.of(f.ids)
+	rest.IDs = [MaxChain]uint16{}
+	rows := f.orders.Rows(f.depth, name, *(*consistenthash.Row)(unsafe.Pointer(&rest)))
+	return func(yield func(first int, page []Chain) bool) {
+		var page [consistenthash.RowSlots]Chain
+		for first := 0; first < buckets; first += len(page) {
+			rows.Write(first, (*[len(page)]consistenthash.Row)(unsafe.Pointer(&page)))
+			if !yield(first, page[:min(len(page), buckets-first)]) {
+				return
+			}
+		}
+	}
+}
+
+func sameName(id uint16) uint16 { return id }
+
 // each yields the chains of so many buckets.
 func (f *firstChains) each(buckets int, yield func(bucket int, c Chain) bool) {
-	var near consistenthash.Near
-	var space [MaxChain]uint16
-	counting := newTally(f.ids)
+	for first, page := range f.pages(buckets, sameName) {
+		for i, c := range page {
+			if !yield(first+i, c) {
+				return
+			}
+		}
+	}
+}
+
+// write writes all chains, with other names of ids, and counts the shares.
+func (f *firstChains) write(to []Chain, name func(id uint16) uint16) {
+	named := make([]uint16, len(f.ids))
+	for i, id := range f.ids {
+		named[i] = name(id)
+	}
+	counting := newTally(named)
 	defer counting.end()
-	for bucket := range buckets {
-		c := f.of(f.orders.FirstNear(bucket, &near, space[:f.depth]))
-		counting.add(c.IDs[0])
-		if !yield(bucket, c) {
-			return
+	for first, page := range f.pages(len(to), name) {
+		copy(to[first:], page)
+		for i := range page {
+			counting.add(page[i].IDs[0])
 		}
 	}
 	f.note(counting)
@@ -91,19 +129,26 @@ func (f *firstChains) note(t *tally) {
 // counted returns the shares of so many buckets.
 func (f *firstChains) counted(buckets int) []int {
 	if f.shares.Load() == nil {
-		f.each(buckets, func(int, Chain) bool { return true })
+		f.write(make([]Chain, buckets), sameName)
 	}
 	return *f.shares.Load()
 }
 
 // table keeps the chains of so many buckets.
 func (f *firstChains) table(buckets int) table {
-	t := newTable(buckets)
-	f.each(buckets, func(bucket int, c Chain) bool {
-		t.page(bucket / pageBuckets)[bucket%pageBuckets] = c
-		return true
-	})
-	return t
+	chains := make([]Chain, buckets, WholePages(buckets))
+	f.write(chains, sameName)
+	return tableOf(chains)
+}
+
+// WriteFirst writes all chains with other names of ids, which differ, if they are those that the
+// service began with and are not kept. Else it is false, and writes nothing.
+func (g *Generation) WriteFirst(to []Chain, name func(id uint16) uint16) bool {
+	if g.first == nil || len(g.order) > 0 || g.suspects != nil {
+		return false
+	}
+	g.first.write(to[:g.Buckets()], name)
+	return true
 }
 
 // at returns a bucket for reading, without the order of the candidates and that of the suspects.

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -57,6 +58,17 @@ func compareGenerations(t *testing.T, computed, kept *pool.Generation, backends 
 		}
 		if got, want := computed.Places(b), kept.Places(b); !slices.Equal(got, want) {
 			t.Fatalf("bucket %d: places %v, want %v", b, got, want)
+		}
+	}
+	turned := func(id uint16) uint16 { return bits.ReverseBytes16(id) }
+	if written := make([]pool.Chain, len(want)); computed.WriteFirst(written, turned) {
+		for b, c := range want {
+			for i, id := range c.IDs {
+				c.IDs[i] = turned(id)
+			}
+			if written[b] != c {
+				t.Fatalf("bucket %d: %v is written, want %v", b, written[b], c)
+			}
 		}
 	}
 	if !slices.Equal(computed.Record(), kept.Record()) {

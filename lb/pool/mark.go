@@ -104,7 +104,7 @@ func tableOf(chains []Chain) table {
 	chains = chains[:WholePages(known)]
 	clear(chains[known:])
 	return table{whole: unsafe.Slice((*chainPage)(unsafe.Pointer(unsafe.SliceData(chains))),
-		len(chains)/pageBuckets)}
+		len(chains)/pageBuckets), name: new(tableName)}
 }
 
 // markOf digests a spec, and backends by ascending id. Its last bit is 0.

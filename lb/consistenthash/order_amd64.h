@@ -1,0 +1,39 @@
+// What vector code that orders members has in common: Z8 are eight slots, AX the keys of the
+// members, CX how many there are, BX the member.
+
+// ORDER_BEGIN puts what DRAW and APART need into Z9, Z10 and Z12.
+#define ORDER_BEGIN \
+	MOVQ         $~const_nearPlaces, R8; \
+	VPBROADCASTQ R8, Z9; \
+	MOVQ         $(const_nearPlaces+1), R8; \
+	VPBROADCASTQ R8, Z10; \
+	MOVQ         $1, R8; \
+	VPBROADCASTQ R8, Z12
+
+// DRAW puts the draws of the member into Z31, with its place Z11 in place of their last bits, and
+// counts the place up.
+#define DRAW \
+	VPXORQ.BCST (AX)(BX*8), Z8, Z31; \
+	MIX(Z31, Z30); \
+	VPXORQ      Z0, Z31, Z31; \
+	MIX(Z31, Z30); \
+	VPANDQ      Z9, Z31, Z31; \
+	VPORQ       Z11, Z31, Z31; \
+	VPADDQ      Z12, Z11, Z11
+
+// A place of the order keeps the higher draws, and hands on the lower ones in Z31.
+#define KEEP(place) \
+	VPMAXUQ   Z31, place, Z30; \
+	VPMINUQ   Z31, place, Z31; \
+	VMOVDQA64 Z30, place
+
+// K2 gets the slots in which the draws of place i and of the next one are close, as clearlyApart
+// says. Z10 is by what they may differ besides.
+#define APART(i, place, next) \
+	CMPQ    CX, $i; \
+	JLE     apart; \
+	VPSUBQ  next, place, Z30; \
+	VPSRLQ  $24, place, Z31; \
+	VPADDQ  Z10, Z31, Z31; \
+	VPCMPUQ $2, Z31, Z30, K1; \
+	KORW    K1, K2, K2

@@ -193,16 +193,20 @@ func (b *chainBlocks) make() (err error) {
 			m.unmap()
 		}
 	}()
-	for i := range b.missing {
-		block, err := ebpf.NewMap(blockSpec(b.size))
-		if err != nil {
-			return fmt.Errorf("make a block of %d chains: %w", b.size, err)
+	blocks, failures := make([]*ebpf.Map, len(b.missing)), make([]error, len(b.missing))
+	defer func() {
+		for _, block := range blocks {
+			block.Close()
 		}
-		defer block.Close()
+	}()
+	onAllProcessors(len(blocks), func(i int) { // the kernel clears them
+		blocks[i], fresh[i], failures[i] = newBlock(b.size)
+	})
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	for i, block := range blocks {
 		descriptors[i] = uint32(block.FD())
-		if fresh[i], err = mapChains(block, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-			return err
-		}
 	}
 	if err := b.await(func() error {
 		_, err := b.tables.BatchUpdate(b.missing, descriptors, nil)
@@ -215,6 +219,15 @@ func (b *chainBlocks) make() (err error) {
 	}
 	b.missing = nil
 	return nil
+}
+
+// newBlock makes a block that is in no map of maps yet, and maps its chains.
+func newBlock(size uint32) (block *ebpf.Map, m mappedChains, err error) {
+	if block, err = ebpf.NewMap(blockSpec(size)); err != nil {
+		return nil, m, fmt.Errorf("make a block of %d chains: %w", size, err)
+	}
+	m, err = mapChains(block, unix.PROT_READ|unix.PROT_WRITE)
+	return block, m, err
 }
 
 func blockSpec(size uint32) *ebpf.MapSpec {

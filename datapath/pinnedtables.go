@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -25,10 +26,33 @@ type PinnedTables struct {
 }
 
 // MarkedChains are the chains of a service as they were found, and the mark that they were made
-// with; the zero value: there are none.
+// with; the zero value: there are none. They can be read as long as the tables are open.
 type MarkedChains struct {
-	Chains []pool.Chain
-	Mark   pool.Mark
+	wire []chain
+	Mark pool.Mark
+}
+
+// Buckets is how many chains there are.
+func (m MarkedChains) Buckets() int { return len(m.wire) }
+
+// Read returns them; nil: there are none.
+func (m MarkedChains) Read() []pool.Chain {
+	if m.wire == nil {
+		return nil
+	}
+	return inHostOrder(m.wire)
+}
+
+// Continue returns the generation that had the chains, as [pool.Continue]; nil: they are to be
+// taken otherwise. Of chains that are not kept no copy is made.
+func (m MarkedChains) Continue(
+	spec pool.Spec, backends []pool.Backend,
+) (*pool.Generation, error) {
+	g, err := pool.ContinueFirst(spec, asInPool(m.wire), turnedID, backends, m.Mark)
+	if g != nil || err != nil || m.Mark == 0 {
+		return g, err
+	}
+	return pool.Continue(spec, m.Read(), backends, m.Mark)
 }
 
 // OpenPinnedTables opens what is pinned in dir. Nothing pinned: no service has chains.
@@ -79,7 +103,7 @@ func (p *PinnedTables) Close() {
 	}
 }
 
-// Chains reads the chains of the service of index.
+// Chains finds the chains of the service of index.
 func (p *PinnedTables) Chains(index uint32) (MarkedChains, error) {
 	if p.tables == nil {
 		return MarkedChains{}, nil
@@ -102,7 +126,7 @@ func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
 	}
 	defer p.Close()
 	found, err := p.Chains(index)
-	return found.Chains, err
+	return found.Read(), err
 }
 
 // FormerChains reads those of its former table.
@@ -112,17 +136,17 @@ func (p *PinnedTables) FormerChains(index uint32) ([]pool.Chain, error) {
 	}
 	if p.entries == nil {
 		former, err := p.readTableOf(p.tables.MaxEntries()/2 + index)
-		return former.Chains, err
+		return former.Read(), err
 	}
 	services, err := p.services()
 	if err != nil {
 		return nil, err
 	}
 	former, err := p.read(services[index].formerTable())
-	return former.Chains, err
+	return former.Read(), err
 }
 
-// read reads the table at a place.
+// read finds the table at a place.
 func (p *PinnedTables) read(at tablePlace) (found MarkedChains, err error) {
 	if at == (tablePlace{}) {
 		return found, nil
@@ -134,7 +158,7 @@ func (p *PinnedTables) read(at tablePlace) (found MarkedChains, err error) {
 	if err != nil {
 		return found, fmt.Errorf("read chains that are pinned in %s: %w", p.dir, err)
 	}
-	return MarkedChains{inHostOrder(block.of(at)), block.header(at).mark}, nil
+	return MarkedChains{block.of(at), block.header(at).mark}, nil
 }
 
 // block opens a block for reading, once.
@@ -161,7 +185,7 @@ func (p *PinnedTables) readTableOf(place uint32) (found MarkedChains, err error)
 		return found, fmt.Errorf("open pinned chains %d in %s: %w", place, p.dir, err)
 	}
 	defer table.unmap()
-	return MarkedChains{Chains: inHostOrder(table.chains)}, nil
+	return MarkedChains{wire: slices.Clone(table.chains)}, nil
 }
 
 // compareChains sees that the tables of services have their chains.

@@ -69,12 +69,17 @@ func (e *Room) chains(
 	case previous.running != nil:
 		s.Generation, s.past = previous.running, e.Runs.service(s.Endpoint).past
 		return func() (*pool.Generation, error) { return e.follow(s, spec, n, members) }, nil
-	case previous.Chains != nil:
+	case previous.found.Buckets() > 0 && e.Found.Startup.Settled:
+		return func() (*pool.Generation, error) {
+			return e.takeUp(s, spec, n, previous.found, members)
+		}, nil
+	}
+	if chains := previous.read(); chains != nil {
 		if !e.Found.Startup.Settled {
-			s.past = previous.Chains
+			s.past = chains
 		}
 		return func() (*pool.Generation, error) {
-			return e.resume(s, spec, n, previous.MarkedChains, members)
+			return e.resume(s, spec, n, chains, members)
 		}, nil
 	}
 	return func() (*pool.Generation, error) { return pool.New(spec, members, e.Now()) }, nil
@@ -136,12 +141,22 @@ func (s *Service) addSIDs(to map[netip.Addr]bool) {
 	}
 }
 
-// previousChains are what a service's chains were before: a generation if it can go on, else the
-// chains alone, or neither; and how many buckets the service has therefore.
+// previousChains are what a service's chains were before: a generation if it can go on, else what
+// was found in the kernel, or chains alone, or nothing; and how many buckets the service has
+// therefore.
 type previousChains struct {
 	running *pool.Generation
-	datapath.MarkedChains
+	found   datapath.MarkedChains
+	chains  []pool.Chain
 	buckets int
+}
+
+// read returns the chains, wherever they are; nil: there are none.
+func (p *previousChains) read() []pool.Chain {
+	if p.chains == nil {
+		return p.found.Read()
+	}
+	return p.chains
 }
 
 // previousChains finds them. A service has the number of buckets that the node file declares;
@@ -158,24 +173,28 @@ func (e *Room) previousChains(
 	case running == nil && e.Node != nil:
 		return p // a new service
 	case running == nil:
-		if p.MarkedChains = found; found.Chains == nil { // others may know
-			p.Chains = e.Past.chainsFromBefore(n, s, p.buckets, declared)
-		}
-		if p.Chains == nil {
-			return p
+		if p.found = found; found.Buckets() == 0 { // others may know
+			p.chains = e.Past.chainsFromBefore(n, s, p.buckets, declared)
 		}
 	case !e.rehashes(n) && running.Continuity == s.Continuity &&
 		(!declared || running.Buckets == p.buckets):
 		p.running, p.buckets = running.Generation, running.Buckets
 		return p
 	default:
-		p.Chains = ChainsOf(running.Generation)
+		p.chains = ChainsOf(running.Generation)
+	}
+	had := p.found.Buckets() + len(p.chains) // of which there is one
+	if had == 0 {
+		return p
 	}
 	if !declared {
-		p.buckets = len(p.Chains)
+		p.buckets = had
 	}
-	if p.Chains = pool.Rebucket(p.Chains, p.buckets); e.rehashes(n) {
-		p.Chains = nil
+	switch {
+	case e.rehashes(n):
+		p.found, p.chains = datapath.MarkedChains{}, nil
+	case had != p.buckets:
+		p.found, p.chains = datapath.MarkedChains{}, pool.Rebucket(p.read(), p.buckets)
 	}
 	return p
 }

@@ -28,22 +28,30 @@ func (e *Room) follow(s *Service, spec pool.Spec, n *config.Node,
 	if e.Found.Startup.Settled {
 		s.past = nil
 	}
-	return e.resume(s, spec, n, datapath.MarkedChains{Chains: chains}, members)
+	return e.resume(s, spec, n, chains, members)
 }
 
-// resume makes a generation of earlier chains: the one that they were, if their mark says so.
-func (e *Room) resume(
-	s *Service, spec pool.Spec, n *config.Node, earlier datapath.MarkedChains,
+// takeUp makes a generation of what an earlier agent left in the kernel: the one that it was, if
+// its mark says so.
+func (e *Room) takeUp(
+	s *Service, spec pool.Spec, n *config.Node, found datapath.MarkedChains,
 	members []pool.Backend,
+) (*pool.Generation, error) {
+	if g, err := found.Continue(spec, members); g != nil || err != nil {
+		return g, err
+	}
+	return e.resume(s, spec, n, found.Read(), members)
+}
+
+// resume makes a generation of earlier chains.
+func (e *Room) resume(
+	s *Service, spec pool.Spec, n *config.Node, earlier []pool.Chain, members []pool.Backend,
 ) (*pool.Generation, error) {
 	s.pastSIDs = nil
 	if s.past != nil {
-		members = e.withRemembered(s, n, earlier.Chains, members)
-	} else if g, err := pool.Continue(spec, earlier.Chains, members, earlier.Mark); g != nil ||
-		err != nil {
-		return g, err
+		members = e.withRemembered(s, n, earlier, members)
 	}
-	return pool.Resume(spec, earlier.Chains, members, e.Now())
+	return pool.Resume(spec, earlier, members, e.Now())
 }
 
 // withRemembered adds to the members those whom earlier chains name beside them, as draining,

@@ -90,6 +90,15 @@ func (f *firstChains) pages(buckets int, name func(id uint16) uint16) iter.Seq2[
 	}
 }
 
+// named are the names of the ids.
+func (f *firstChains) named(name func(id uint16) uint16) []uint16 {
+	named := make([]uint16, len(f.ids))
+	for i, id := range f.ids {
+		named[i] = name(id)
+	}
+	return named
+}
+
 func sameName(id uint16) uint16 { return id }
 
 // each yields the chains of so many buckets.
@@ -105,11 +114,7 @@ func (f *firstChains) each(buckets int, yield func(bucket int, c Chain) bool) {
 
 // write writes all chains, with other names of ids, and counts the shares.
 func (f *firstChains) write(to []Chain, name func(id uint16) uint16) {
-	named := make([]uint16, len(f.ids))
-	for i, id := range f.ids {
-		named[i] = name(id)
-	}
-	counting := newTally(named)
+	counting := newTally(f.named(name))
 	defer counting.end()
 	for first, page := range f.pages(len(to), name) {
 		copy(to[first:], page)

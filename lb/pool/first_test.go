@@ -60,7 +60,6 @@ func compareGenerations(t *testing.T, computed, kept *pool.Generation, backends 
 			t.Fatalf("bucket %d: places %v, want %v", b, got, want)
 		}
 	}
-	turned := func(id uint16) uint16 { return bits.ReverseBytes16(id) }
 	if written := make([]pool.Chain, len(want)); computed.WriteFirst(written, turned) {
 		for b, c := range want {
 			for i, id := range c.IDs {
@@ -94,6 +93,8 @@ func compareGenerations(t *testing.T, computed, kept *pool.Generation, backends 
 		}
 	}
 }
+
+func turned(id uint16) uint16 { return bits.ReverseBytes16(id) }
 
 // compareDiffering sees that chains differ in the ranges alone that are told.
 func compareDiffering(t *testing.T, is, was *pool.Generation) {

@@ -51,6 +51,29 @@ func (g *Generation) isPlain() bool {
 // are to be taken with [Resume]. The chains are its own, with what is behind them up to the
 // capacity.
 func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Generation, error) {
+	return continued(spec, chains, sameName, backends, mark, func(g *Generation) bool {
+		if g.first == nil {
+			g.buckets = tableOf(chains)
+		}
+		return true
+	})
+}
+
+// ContinueFirst is Continue for a service whose first chains are not kept. Those given have other
+// names of ids, which differ, and stay what they are.
+func ContinueFirst(
+	spec Spec, chains []Chain, name func(id uint16) uint16, backends []Backend, mark Mark,
+) (*Generation, error) {
+	return continued(spec, chains, name, backends, mark,
+		func(g *Generation) bool { return g.first != nil })
+}
+
+// continued is what Continue returns, if take takes the generation: it has no chains yet, unless
+// they are computed.
+func continued(
+	spec Spec, chains []Chain, name func(id uint16) uint16, backends []Backend, mark Mark,
+	take func(*Generation) bool,
+) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {
 		return nil, err
@@ -70,25 +93,31 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 	if g.selection, err = newRanked(spec, members); err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", spec.Buckets, err)
 	}
-	known := alive(listed)
-	for i := range chains {
-		if c := &chains[i]; c.Length > MaxChain || c.Candidates > c.Length || !c.within(known) {
-			return nil, nil // whatever wrote them, it was not a generation of these backends
-		}
-	}
 	if g.fresh {
 		g.first = g.computedChains()
 	}
-	if g.first == nil {
-		g.buckets = tableOf(chains)
-		return g, nil
+	if !take(g) {
+		return nil, nil
 	}
-	counting := newTally(g.first.ids)
+	named := new(idSet)
+	for id := range alive(listed).all() {
+		named.add(name(id))
+	}
+	counting := newTally(nil)
+	if g.first != nil {
+		counting = newTally(g.first.named(name))
+	}
 	defer counting.end()
 	for i := range chains {
-		counting.add(chains[i].IDs[0])
+		c := &chains[i]
+		if c.Length > MaxChain || c.Candidates > c.Length || !c.within(named) {
+			return nil, nil // whatever wrote them, it was not a generation of these backends
+		}
+		counting.add(c.IDs[0])
 	}
-	g.first.note(counting)
+	if g.first != nil {
+		g.first.note(counting)
+	}
 	return g, nil
 }
 

@@ -33,6 +33,41 @@ func settled(t *testing.T, r *rand.Rand, spec pool.Spec) (*pool.Generation, []po
 	return g, backends, now
 }
 
+// continueFirst sees that a generation goes on from chains with other names, too, if they are not
+// to be kept, and from none that can't be its own.
+func continueFirst(
+	t *testing.T, spec pool.Spec, g, other *pool.Generation, backends []pool.Backend,
+) bool {
+	t.Helper()
+	named := chains(g)
+	for i := range named {
+		for place, id := range named[i].IDs {
+			named[i].IDs[place] = turned(id)
+		}
+	}
+	also, err := pool.ContinueFirst(spec, named, turned, backends, g.Mark())
+	if written := other.WriteFirst(make([]pool.Chain, spec.Buckets), turned); err != nil ||
+		written != (also != nil) {
+		t.Fatalf("%v, %v; its chains are not kept: %v", also, err, written)
+	}
+	if also == nil {
+		return false
+	}
+	compareGenerations(t, also, other, backends)
+	for _, damage := range []func(c *pool.Chain){
+		func(c *pool.Chain) { c.Length = pool.MaxChain + 1 },
+		func(c *pool.Chain) { c.Candidates = c.Length + 1 },
+		func(c *pool.Chain) { c.IDs[0] = turned(99) },
+	} {
+		damaged := slices.Clone(named)
+		damage(&damaged[len(damaged)/2])
+		if g, _ := pool.ContinueFirst(spec, damaged, turned, backends, g.Mark()); g != nil {
+			t.Fatalf("chain %+v goes on", damaged[len(damaged)/2])
+		}
+	}
+	return true
+}
+
 func changedAtRandom(r *rand.Rand, backends []pool.Backend) []pool.Backend {
 	changed := slices.Clone(backends)
 	b := &changed[r.IntN(len(changed))]
@@ -53,7 +88,7 @@ func changedAtRandom(r *rand.Rand, backends []pool.Backend) []pool.Backend {
 // the generation itself, through any changes.
 func TestContinueIsTheSameGeneration(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 1))
-	continued := 0
+	continued, first := 0, 0
 	for round := range 150 {
 		spec := pool.Spec{Buckets: 61 + r.IntN(9), Seed: r.Uint64(), Candidates: 1 + r.IntN(3),
 			Depth: 4, Drain: time.Duration(r.IntN(3)) * time.Minute}
@@ -73,6 +108,9 @@ func TestContinueIsTheSameGeneration(t *testing.T) {
 			t.Fatalf("round %d: %v, %v; want the generation", round, other, err)
 		}
 		continued++
+		if continueFirst(t, spec, g, other, backends) {
+			first++
+		}
 		if other.Mark() != g.Mark() {
 			t.Fatalf("round %d: mark %x, want %x", round, other.Mark(), g.Mark())
 		}
@@ -95,8 +133,9 @@ func TestContinueIsTheSameGeneration(t *testing.T) {
 			}
 		}
 	}
-	if continued < 100 {
-		t.Errorf("%d of 150 generations went on, want 100", continued)
+	if continued < 100 || first < 20 {
+		t.Errorf("%d of 150 generations went on, want 100; %d with first chains, want 20",
+			continued, first)
 	}
 }
 

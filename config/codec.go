@@ -15,8 +15,10 @@ import (
 
 // codec reads and writes the scalars of one type, or of one use of it.
 type codec struct {
-	typ    reflect.Type
-	parse  func(string) (any, error)
+	typ   reflect.Type
+	parse func(string) (any, error)
+	// sets a field to what parse returns
+	set    func(into reflect.Value, text string) error
 	text   func(any) string // for people, and for the canonical text where document is nil
 	words  []string         // that are valid; nil: others are, too
 	number bool             // written in decimal digits, without quotes
@@ -44,7 +46,14 @@ func register[T any](as string, parse func(string) (T, error), text func(T) stri
 	c := &codec{
 		typ:   reflect.TypeFor[T](),
 		parse: func(s string) (any, error) { return parse(s) },
-		text:  func(v any) string { return text(v.(T)) },
+		set: func(into reflect.Value, s string) error {
+			v, err := parse(s)
+			if err == nil {
+				*into.Addr().Interface().(*T) = v
+			}
+			return err
+		},
+		text: func(v any) string { return text(v.(T)) },
 	}
 	codecs[codecUse{c.typ, as}] = c
 	return c

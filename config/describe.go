@@ -43,7 +43,7 @@ func (o *object) describe(where string) (list []Setting) {
 			path += "[]"
 		}
 		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ,
-			Number: s.codec != nil && s.codec.number, Required: required[o.typ][s.key] != "",
+			Number: s.codec != nil && s.codec.number, Required: s.hint != "",
 			Help: s.tag.Get("help"), codec: s.codec}
 		if usual := s.tag.Get("usual"); usual != "" && d.Default == "" {
 			d.Default = usual

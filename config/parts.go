@@ -247,6 +247,25 @@ func inParts(numbers []int, do func(some []int) error) error {
 
 // readSome reads the items of some numbers into the services.
 func readSome(items [][]byte, some []int, services []Service, most readBounds) (int, bool) {
+	values := 0
+	var unusual []int
+	for _, i := range some {
+		var read Service
+		if count, ok := readPlain(items[i], &read); ok {
+			services[i], values = read, values+count
+		} else {
+			unusual = append(unusual, i)
+		}
+	}
+	if len(unusual) == 0 {
+		return values, true
+	}
+	count, ok := readTogether(items, unusual, services, most)
+	return values + count, ok
+}
+
+// readTogether is readSome by the library.
+func readTogether(items [][]byte, some []int, services []Service, most readBounds) (int, bool) {
 	var text []byte
 	for _, i := range some {
 		text = append(text, items[i]...)

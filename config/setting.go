@@ -53,6 +53,7 @@ type setting struct {
 	// of the tag: asked for each value that is written
 	omit string
 	flow bool
+	hint string // what an error says to add where the key has to be there; "": it need not be
 }
 
 // bounds are the least and the most value of a setting, as integers and as a fault writes them.
@@ -101,6 +102,7 @@ func objectOf(t reflect.Type, without, preset string) *object {
 
 // collect adds the settings of a struct, and those of structs embedded in it.
 func (o *object) collect(t reflect.Type, index []int, without []string) {
+	hints := required[o.typ]
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := append(append([]int(nil), index...), i)
@@ -112,7 +114,9 @@ func (o *object) collect(t reflect.Type, index []int, without []string) {
 		if key == "" && secret == "" || slices.Contains(without, key) {
 			continue
 		}
-		o.settings = append(o.settings, newSetting(key, secret, at, f))
+		s := newSetting(key, secret, at, f)
+		s.hint = hints[key]
+		o.settings = append(o.settings, s)
 	}
 }
 
@@ -200,11 +204,9 @@ func (o *object) fill(v reflect.Value) {
 	for _, s := range o.settings {
 		switch {
 		case s.hasInitial:
-			initial, err := s.codec.parse(s.initial)
-			if err != nil {
+			if err := s.codec.set(s.value(v), s.initial); err != nil {
 				panic(fmt.Sprintf("default of %s.%s: %v", o.typ, s.key, err))
 			}
-			s.value(v).Set(reflect.ValueOf(initial).Convert(s.typ))
 		case s.object != nil && s.tag.Get("present") == "always":
 			s.object.fill(s.value(v))
 		}

@@ -143,12 +143,9 @@ func (v value) one(s *setting, into reflect.Value) {
 	if into.Type() == reflect.TypeFor[flow.Secret]() {
 		v.d.secret = text // so that it is in no error
 	}
-	parsed, err := s.codec.parse(text)
-	if err != nil {
+	if err := s.codec.set(into, text); err != nil {
 		v.fail(problemOf(err))
-		return
 	}
-	into.Set(reflect.ValueOf(parsed).Convert(into.Type()))
 }
 
 func (v value) scalar(c *codec) (string, bool) {
@@ -161,7 +158,7 @@ func (v value) scalar(c *codec) (string, bool) {
 
 func (v value) missing(o *object, into reflect.Value, seen map[string]Place) {
 	for _, s := range o.settings {
-		hint := required[o.typ][s.key]
+		hint := s.hint
 		if _, given := seen[s.key]; hint == "" || given {
 			continue
 		}

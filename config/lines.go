@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,7 +103,11 @@ func (w *yamlLines) flow(s *setting, v reflect.Value) {
 func (w *yamlLines) scalar(s *setting, v reflect.Value, inFlow bool) {
 	switch written := s.one(v).(type) {
 	case string:
-		w.string(written, inFlow)
+		if slices.Contains(s.plain, written) {
+			w.text = append(w.text, written...)
+		} else {
+			w.string(written, inFlow)
+		}
 	case int:
 		w.text = strconv.AppendInt(w.text, int64(written), 10)
 	case bool:
@@ -125,9 +130,61 @@ func (w *yamlLines) string(text string, inFlow bool) {
 		w.unusual = true
 		return
 	}
-	if token.IsNeedQuoted(text) || inFlow && strings.ContainsAny(text, `]},'":`) {
+	if needsQuotes(text) || inFlow && strings.ContainsAny(text, `]},'":`) {
 		w.text = strconv.AppendQuote(w.text, text)
 		return
 	}
 	w.text = append(w.text, text...)
+}
+
+// needsQuotes is what the library says of a text. It tries whether that is a time, in five ways,
+// which most texts can't be.
+func needsQuotes(text string) bool {
+	if text != "" && text[len(text)-1] == ':' {
+		return true
+	}
+	return !isName(text) && !isAddress(text) && token.IsNeedQuoted(text)
+}
+
+// isName reports whether a text is certainly a text to YAML: it has a digit, and begins with a
+// letter, or with a digit and ends with a letter that no number has. So it is no word, number or
+// time, and none of its characters has a meaning.
+func isName(text string) bool {
+	if text == "" || len(text) > maxName {
+		return false
+	}
+	digits := 0
+	for i := range len(text) {
+		if !isPlain(text[i], true) {
+			return false
+		}
+		if text[i] >= '0' && text[i] <= '9' {
+			digits++
+		}
+	}
+	first, last := text[0], text[len(text)-1]
+	switch {
+	case digits == 0, !alphanumeric(rune(first)):
+		return false
+	case first <= '9': // such as 1h0m0s; what is too long for a number counts as one
+		return last >= 'g' && last <= 'z' && len(text) < len("0x00000000000000")
+	}
+	return true
+}
+
+// isAddress reports whether a text has hexadecimal digits and at least two colons, the first behind
+// one to four digits: it is no number, and no time, which has dashes.
+func isAddress(text string) bool {
+	first, colons := 0, 0
+	for i := range len(text) {
+		switch octet := text[i]; {
+		case octet == ':':
+			if colons++; colons == 1 {
+				first = i
+			}
+		case (octet < '0' || octet > '9') && (octet < 'a' || octet > 'f'):
+			return false
+		}
+	}
+	return colons > 1 && first >= 1 && first <= 4
 }

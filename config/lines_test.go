@@ -1,9 +1,11 @@
 package config
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
+	"github.com/goccy/go-yaml/token"
 	"pgregory.net/rapid"
 )
 
@@ -63,5 +65,35 @@ func BenchmarkServiceLines(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// FuzzNeedsQuotes: quotes are what the library says.
+func FuzzNeedsQuotes(f *testing.F) {
+	for _, text := range []string{"", "s1", "e5", "E1.5", "inf", "infinity1", "nan.1", "no", "n0",
+		"1h0m0s", "0x10", "0xfs", "0b1", "0o7", "0s", "1_000s", "15:4", "1:2:3", "2001:db8::80",
+		"2001:db8::", "2026-11-29", "2026-11-29t10:00:00Z", "99999999999999999999s",
+		"999999999999999999999:1:1", "a-1", "a- 1", "a: 1", "a1:", "-1", "_1", ".1", "1.5s", "up"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := needsQuotes(text), token.IsNeedQuoted(text); got != want {
+			t.Fatalf("%q needs quotes: %v, by the library %v", text, got, want)
+		}
+	})
+}
+
+// TestNeedsQuotes draws texts of what numbers, times and addresses are made of.
+func TestNeedsQuotes(t *testing.T) {
+	const octets = "001:-._+aefghmnosxbzTZ~/ #"
+	r := rand.New(rand.NewPCG(20, 11))
+	for range 500_000 {
+		text := make([]byte, r.IntN(12))
+		for i := range text {
+			text[i] = octets[r.IntN(len(octets))]
+		}
+		if got, want := needsQuotes(string(text)), token.IsNeedQuoted(string(text)); got != want {
+			t.Fatalf("%q needs quotes: %v, by the library %v", text, got, want)
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/goccy/go-yaml/token"
 )
 
 // A setting is one key of the node file: a field with the tag key. The other tags of such a field:
@@ -49,6 +51,7 @@ type setting struct {
 	bounds     *bounds
 	zero       bool // 0 is valid beside the bounds
 	words      []string
+	plain      []string // of the words, those that YAML needs no quotes for
 	tag        reflect.StructTag
 	// of the tag: asked for each value that is written
 	omit string
@@ -143,6 +146,7 @@ func newSetting(key, secret string, index []int, f reflect.StructField) *setting
 		if words := f.Tag.Get("words"); words != "" {
 			s.words = strings.Fields(words)
 		}
+		s.plain = slices.DeleteFunc(slices.Clone(s.words), token.IsNeedQuoted)
 		s.bounds = parseBounds(f.Tag.Get("range"), s.codec)
 		_, s.zero = f.Tag.Lookup("zero")
 	}

@@ -51,6 +51,9 @@ func (c *checker) servicePaths(where string, s Service, e *Edge) {
 	depth := join(where, "depth")
 	c.path(join(where, "path"), depth, s, s.Path, e)
 	for i, b := range s.Backends {
+		if len(b.Path) == 0 { // as most: there is nothing to check
+			continue
+		}
 		c.path(fmt.Sprintf("%s.backends[%d].path", where, i), depth, s, b.Path, e)
 	}
 }

@@ -64,21 +64,42 @@ func (c *checker) services(e *Edge) {
 	c.count("edge.services", "services", len(e.Services), maxEdgeServices)
 	names, endpoints := unique[string]{}, unique[Endpoint]{}
 	known := sameServices(e.Services, c.valid) // to be distinct
+	found := c.eachService(e)
 	for i := range e.Services {
 		s := &e.Services[i]
 		shared := i < len(c.valid) && sharedBy(s, &c.valid[i])
 		if shared && known {
 			continue
 		}
-		where := fmt.Sprintf("edge.services[%d]", i)
-		if !shared {
-			c.service(where, *s)
-		}
-		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
-		if !shared {
-			c.reach(where, *s, e)
+		c.problems = append(c.problems, found[i].service...)
+		c.distinct(fmt.Sprintf("edge.services[%d]", i), s.Name, s.Endpoint, names, endpoints)
+		c.problems = append(c.problems, found[i].reach...)
+	}
+}
+
+// serviceProblems are what is wrong with a service alone.
+type serviceProblems struct{ service, reach []*Problem }
+
+// eachService looks into services that are not the same as in the valid node, on all processors.
+func (c *checker) eachService(e *Edge) []serviceProblems {
+	found := make([]serviceProblems, len(e.Services))
+	var numbers []int
+	for i := range e.Services {
+		if i >= len(c.valid) || !sharedBy(&e.Services[i], &c.valid[i]) {
+			numbers = append(numbers, i)
 		}
 	}
+	_ = inParts(numbers, func(some []int) error { // never fails
+		for _, i := range some {
+			where, s := fmt.Sprintf("edge.services[%d]", i), e.Services[i]
+			service, reach := checker{node: c.node}, checker{node: c.node}
+			service.service(where, s)
+			reach.reach(where, s, e)
+			found[i] = serviceProblems{service.problems, reach.problems}
+		}
+		return nil
+	})
+	return found
 }
 
 // service checks what a service says about itself, reach how packets get to its backends.

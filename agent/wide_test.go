@@ -20,11 +20,16 @@ func BenchmarkWide(b *testing.B) {
 		most               string // that the file says a service has; "": nothing
 	}{{"1000x10", 1000, 10, ""}, {"10000x10", 10000, 10, ""},
 		{"10000x10-sized", 10000, 10, "      maxBackends: 10\n"},
+		{"10000x10-weighted", 10000, 10, ""},
 		{"1x10000", 1, 10000, "      maxBackends: 10000\n"}} {
 		b.Run(size.name, func(b *testing.B) {
 			const list = "      backends:\n"
-			wide(b, strings.ReplaceAll(manyServices(size.services, size.backends), list,
-				size.most+list), size.services)
+			text := strings.ReplaceAll(manyServices(size.services, size.backends), list,
+				size.most+list)
+			if strings.HasSuffix(size.name, "-weighted") {
+				text = strings.ReplaceAll(text, "{name: b1, ", "{name: b1, weight: 3, ")
+			}
+			wide(b, text, size.services)
 		})
 	}
 }

@@ -8,12 +8,12 @@ const Depth = rankingDepth
 // Computed is a Ranking that keeps nothing: each order is computed when it is asked for. With few
 // members that takes less time than a Ranking saves, and no memory.
 type Computed struct {
-	seed    uint64
-	members []Member // of positive weight, by ascending id
-	known   []scored // the same
-	equal   bool     // all weigh the same
-	keys    []uint64 // of the members; nil: they are ordered one slot at a time
-	logs    *[1<<logBits + 1]uint32
+	seed     uint64
+	members  []Member  // of positive weight, by ascending id
+	keys     []uint64  // of the members, as in scored
+	inverses []float64 // likewise
+	equal    bool      // all weigh the same
+	logs     *[1<<logBits + 1]uint32
 }
 
 // Compute makes the orders of the members. Members of weight 0 are left out.
@@ -22,14 +22,14 @@ func Compute(seed uint64, members []Member) (*Computed, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Computed{seed: mix(seed), members: sorted, logs: logTable()}
-	c.known = make([]scored, len(sorted))
+	c := &Computed{seed: mix(seed), members: sorted, keys: make([]uint64, len(sorted)),
+		inverses: make([]float64, len(sorted)), logs: logTable()}
 	for i, m := range sorted {
-		c.known[i] = m.scored()
+		s := m.scored()
+		c.keys[i], c.inverses[i] = s.key, s.inverse
 	}
 	c.equal = !slices.ContainsFunc(sorted,
 		func(m Member) bool { return m.Weight != sorted[0].Weight })
-	c.keys = c.atOnce()
 	return c, nil
 }
 
@@ -56,12 +56,12 @@ const closeDraws = 24
 // them are so close that rounding may decide.
 func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 	var draws [Depth + 1]uint64 // the last is the best of those behind
-	if len(c.known) <= Depth {
+	if len(c.keys) <= Depth {
 		known = c.rankDraws(slot, space, &draws)
 		return known, clearlyApart(draws[:known+1])
 	}
 	for i := range c.members {
-		draw := drawOf(c.seed, slot, c.known[i].key)
+		draw := drawOf(c.seed, slot, c.keys[i])
 		if draw <= draws[Depth] {
 			continue
 		}
@@ -103,18 +103,18 @@ func clearlyApart(draws []uint64) bool {
 // place of its member: those that differ by less are as good as equal.
 func (c *Computed) rankDraws(slot int, space *[Depth]uint16, draws *[Depth + 1]uint64) int {
 	ordered := (*[Depth]uint64)(draws[:])
-	for i := range c.known {
-		ordered[i] = drawOf(c.seed, slot, c.known[i].key)&^placeBits | uint64(i)
+	for i := range c.keys {
+		ordered[i] = drawOf(c.seed, slot, c.keys[i])&^placeBits | uint64(i)
 	}
-	if len(c.known) <= fewDraws {
+	if len(c.keys) <= fewDraws {
 		sortSix(ordered)
 	} else {
 		sortTwelve(ordered)
 	}
-	for i := range c.known {
+	for i := range c.keys {
 		space[i] = c.members[ordered[i]&placeBits].ID
 	}
-	return len(c.known)
+	return len(c.keys)
 }
 
 func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
@@ -145,7 +145,7 @@ func (c *Computed) All(slot int) []uint16 {
 }
 
 func (c *Computed) standing(slot, member int) standing {
-	m := c.known[member]
+	m := scored{c.keys[member], c.inverses[member]}
 	return m.standing(drawOf(c.seed, slot, m.key), c.logs, c.members[member].ID)
 }
 

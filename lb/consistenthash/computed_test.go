@@ -2,6 +2,7 @@ package consistenthash_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -23,11 +24,15 @@ func TestComputedIsTheRanking(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var near consistenthash.Near
 		for slot := range slots {
 			var space [consistenthash.Depth]uint16
-			if got, want := computed.First(slot, &space),
-				kept.First(slot); !slices.Equal(got, want) {
+			want := kept.First(slot)
+			if got := computed.First(slot, &space); !slices.Equal(got, want) {
 				t.Fatalf("slot %d: %v first, in the ranking %v", slot, got, want)
+			}
+			if got := computed.FirstNear(slot, &near, space[:]); !slices.Equal(got, want) {
+				t.Fatalf("slot %d: %v first with those near, in the ranking %v", slot, got, want)
 			}
 			if got, want := computed.All(slot), kept.All(slot); !slices.Equal(got, want) {
 				t.Fatalf("slot %d: %v, in the ranking %v", slot, got, want)
@@ -51,52 +56,75 @@ func BenchmarkComputedFirst(b *testing.B) {
 
 func BenchmarkComputedFirstNear(b *testing.B) {
 	for _, members := range []int{5, 10, 20, 80} {
-		c, err := consistenthash.Compute(1, equalMembers(members))
-		if err != nil {
-			b.Fatal(err)
+		for kind, of := range map[string][]consistenthash.Member{"alike": equalMembers(members),
+			"weighted": weighted(members, 1, 4)} {
+			c, err := consistenthash.Compute(1, of)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var space [consistenthash.Depth]uint16
+			var near consistenthash.Near
+			for _, bench := range []struct {
+				name  string
+				first func(slot int)
+			}{{"one", func(slot int) { c.First(slot, &space) }},
+				{"near", func(slot int) { c.FirstNear(slot, &near, space[:]) }}} {
+				b.Run(fmt.Sprintf("%d/%s/%s", members, kind, bench.name), func(b *testing.B) {
+					slot := 0
+					for b.Loop() {
+						bench.first(slot)
+						slot++
+					}
+				})
+			}
 		}
-		var space [consistenthash.Depth]uint16
-		var near consistenthash.Near
-		for _, bench := range []struct {
-			name  string
-			first func(slot int)
-		}{{"one", func(slot int) { c.First(slot, &space) }},
-			{"near", func(slot int) { c.FirstNear(slot, &near, space[:]) }}} {
-			b.Run(fmt.Sprintf("%d/%s", members, bench.name), func(b *testing.B) {
-				slot := 0
-				for b.Loop() {
-					bench.first(slot)
-					slot++
-				}
+	}
+}
+
+// weighted are members with weights of a range.
+func weighted(n int, least, most uint32) []consistenthash.Member {
+	members := equalMembers(n)
+	random := rand.New(rand.NewPCG(uint64(n), 1))
+	for i := range members {
+		members[i].Weight = least + random.Uint32N(most-least+1)
+	}
+	return members
+}
+
+// Of members of equal weight the draws decide, and of others the scores, where they are far enough
+// from one another.
+func TestComputedNear(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 40, 1023, 1024, 1025} {
+		slots := 20_000
+		if n > 100 {
+			slots = 500
+		}
+		for kind, members := range map[string][]consistenthash.Member{"alike": equalMembers(n),
+			"weighted": weighted(n, 1, 4), "far apart": weighted(n, 1, 1<<32-1)} {
+			t.Run(fmt.Sprintf("%d %s", n, kind), func(t *testing.T) {
+				t.Parallel()
+				sameNear(t, slots, members)
 			})
 		}
 	}
 }
 
-// Of members of equal weight the draws decide, where they are far enough from one another.
-func TestComputedOfEqualMembers(t *testing.T) {
-	for _, members := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 40, 1023, 1024, 1025} {
-		slots := 20_000
-		if members > 100 {
-			slots = 500
+func sameNear(t *testing.T, slots int, members []consistenthash.Member) {
+	t.Helper()
+	kept := rank(t, slots, 7, members)
+	computed, err := consistenthash.Compute(7, members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var near consistenthash.Near
+	for slot := range slots {
+		var space [consistenthash.Depth]uint16
+		want := kept.First(slot)
+		if got := computed.First(slot, &space); !slices.Equal(got, want) {
+			t.Fatalf("slot %d: %v first, in the ranking %v", slot, got, want)
 		}
-		kept := rank(t, slots, 7, equalMembers(members))
-		computed, err := consistenthash.Compute(7, equalMembers(members))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var near consistenthash.Near
-		for slot := range slots {
-			var space [consistenthash.Depth]uint16
-			want := kept.First(slot)
-			if got := computed.First(slot, &space); !slices.Equal(got, want) {
-				t.Fatalf("slot %d of %d members: %v first, in the ranking %v", slot, members, got,
-					want)
-			}
-			if got := computed.FirstNear(slot, &near, space[:]); !slices.Equal(got, want) {
-				t.Fatalf("slot %d of %d members: %v first with those near, in the ranking %v",
-					slot, members, got, want)
-			}
+		if got := computed.FirstNear(slot, &near, space[:]); !slices.Equal(got, want) {
+			t.Fatalf("slot %d: %v first with those near, in the ranking %v", slot, got, want)
 		}
 	}
 }

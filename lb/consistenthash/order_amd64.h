@@ -1,25 +1,29 @@
 // What vector code that orders members has in common: Z8 are eight slots, AX the keys of the
 // members, CX how many there are, BX the member.
 
-// ORDER_BEGIN puts what DRAW and APART need into Z9, Z10 and Z12.
+// ORDER_BEGIN puts what PLACE and APART need into Z9, Z10, Z12 and X15.
 #define ORDER_BEGIN \
 	MOVQ         $~const_nearPlaces, R8; \
 	VPBROADCASTQ R8, Z9; \
 	MOVQ         $(const_nearPlaces+1), R8; \
 	VPBROADCASTQ R8, Z10; \
 	MOVQ         $1, R8; \
-	VPBROADCASTQ R8, Z12
+	VPBROADCASTQ R8, Z12; \
+	MOVQ         $const_closeDraws, R8; \
+	VMOVQ        R8, X15
 
-// DRAW puts the draws of the member into Z31, with its place Z11 in place of their last bits, and
-// counts the place up.
+// DRAW puts the draws of the member into Z31.
 #define DRAW \
 	VPXORQ.BCST (AX)(BX*8), Z8, Z31; \
 	MIX(Z31, Z30); \
 	VPXORQ      Z0, Z31, Z31; \
-	MIX(Z31, Z30); \
-	VPANDQ      Z9, Z31, Z31; \
-	VPORQ       Z11, Z31, Z31; \
-	VPADDQ      Z12, Z11, Z11
+	MIX(Z31, Z30)
+
+// PLACE puts the place Z11 of the member in place of the last bits of Z31, and counts it up.
+#define PLACE \
+	VPANDQ Z9, Z31, Z31; \
+	VPORQ  Z11, Z31, Z31; \
+	VPADDQ Z12, Z11, Z11
 
 // A place of the order keeps the higher draws, and hands on the lower ones in Z31.
 #define KEEP(place) \
@@ -28,12 +32,12 @@
 	VMOVDQA64 Z30, place
 
 // K2 gets the slots in which the draws of place i and of the next one are close, as clearlyApart
-// says. Z10 is by what they may differ besides.
+// says. Z10 is by what they may differ besides, X15 by which part of themselves in bits.
 #define APART(i, place, next) \
 	CMPQ    CX, $i; \
 	JLE     apart; \
 	VPSUBQ  next, place, Z30; \
-	VPSRLQ  $24, place, Z31; \
+	VPSRLQ  X15, place, Z31; \
 	VPADDQ  Z10, Z31, Z31; \
 	VPCMPUQ $2, Z31, Z30, K1; \
 	KORW    K1, K2, K2

@@ -29,7 +29,7 @@ type Rows struct {
 // those of the rest.
 func (c *Computed) Rows(best int, word func(id uint16) uint16, rest Row) *Rows {
 	r := &Rows{of: c, word: word, best: min(best, RowPlaces, len(c.members)), rest: rest,
-		atOnce: vectorWords && c.keys != nil && len(c.keys) <= rowMembers}
+		atOnce: vectorWords && c.equal && len(c.members) <= rowMembers}
 	for i := range r.best {
 		r.mask[i], r.rest[i] = 0xffff, 0
 	}

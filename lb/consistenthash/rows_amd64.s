@@ -34,6 +34,7 @@ GLOBL pairs<>(SB), RODATA|NOPTR, $128
 	CMPQ BX, CX; \
 	JGE  ordered; \
 	DRAW; \
+	PLACE; \
 	INCQ BX
 
 // func rowsVector(keys []uint64, seed uint64, first int, words *[rowMembers]uint16, mask, rest *Row, rows *[RowSlots]Row) (close uint64)

@@ -2,8 +2,10 @@ package consistenthash
 
 import "golang.org/x/sys/cpu"
 
-// vector says that the processor multiplies eight numbers of 64 bits at once.
-var vector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
+// vector says that the processor multiplies eight numbers of 64 bits at once, and counts their
+// zeros.
+var vector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL &&
+	cpu.X86.HasAVX512CD
 
 // vectorWords says that it also chooses among words.
 var vectorWords = vector && cpu.X86.HasAVX512BW
@@ -21,13 +23,14 @@ func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
 //go:noescape
 func scanVector(w *sought, first int, reach []uint16, hits *[scanSlots]int32) int
 
-// orderVector orders the draws of members with these keys in the eight slots from first on, and has
-// a bit for each slot in which they are so close that rounding may decide, or what is in place of
-// their last bits.
+// orderVector orders members with these keys in the eight slots from first on, by their draws if
+// inverses is nil, else by their scores, of which these are the inverse weights. It has a bit for
+// each slot in which they are so close that rounding may decide, or what is in place of their last
+// bits.
 //
 //go:noescape
-func orderVector(keys []uint64, seed uint64, first int,
-	draws *[Depth + 1][nearSlots]uint64) (close uint8)
+func orderVector(keys []uint64, inverses *float64, logs *[1<<logBits + 1]uint32, seed uint64,
+	first int, words *[Depth + 1][nearSlots]uint64) (close uint8)
 
 // rowsVector writes the rows of so many slots from first on, with the words of the members where
 // the mask has ones, and has a bit for each slot in which draws are too close, as orderVector.

@@ -8,7 +8,8 @@ func (w sought) scan(first int, reach []uint16, hits *[scanSlots]int32) int {
 	return w.scanPlain(first, reach, hits)
 }
 
-func orderVector([]uint64, uint64, int, *[Depth + 1][nearSlots]uint64) uint8 {
+func orderVector([]uint64, *float64, *[1<<logBits + 1]uint32, uint64, int,
+	*[Depth + 1][nearSlots]uint64) uint8 {
 	panic("consistenthash: this processor orders one slot at a time")
 }
 

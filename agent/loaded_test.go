@@ -307,7 +307,7 @@ func tablesOf(e *edge.Role, n *config.Node) (all []any) {
 			quic = append(quic, q.Config())
 		}
 		all = append(all, s.Key, s.Index, s.NewConnections, s.Spec(n),
-			edge.ChainsOf(s.Generation),
+			s.Generation.AllChains(),
 			sids, s.Paths, s.Copies, quic)
 	}
 	return all

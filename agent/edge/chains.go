@@ -181,7 +181,7 @@ func (e *Room) previousChains(
 		p.running, p.buckets = running.Generation, running.Buckets
 		return p
 	default:
-		p.chains = ChainsOf(running.Generation)
+		p.chains = running.Generation.AllChains()
 	}
 	had := p.found.Buckets() + len(p.chains) // of which there is one
 	if had == 0 {

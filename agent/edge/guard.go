@@ -161,7 +161,7 @@ func (e *Room) lost(
 			if err != nil {
 				return nil, err
 			}
-			if s.share = pool.Lost(chains, ChainsOf(next.Generation), rehashed,
+			if s.share = pool.Lost(chains, next.Generation.AllChains(), rehashed,
 				same); running != nil {
 				s.share = e.Runs.lostShare(running, next, edge.Next.former, rehashed, same)
 			}
@@ -182,14 +182,14 @@ func (e *Room) lost(
 // change, and of those from before an earlier one.
 func (e *Role) lostShare(running, next *Service, f *former, rehashed bool,
 	same func(id uint16) uint16) (share float64) {
-	chains, now := ChainsOf(running.Generation), ChainsOf(next.Generation)
+	chains, now := running.Generation.AllChains(), next.Generation.AllChains()
 	if next.former != nil {
 		now = pool.Beside(now, f.services[next.Endpoint.String()].Continuity.Candidates)
 	}
 	begins := f != e.former && next.former != nil &&
 		running.Candidates+next.Candidates <= pool.MaxChain
 	if begins {
-		share = pool.Lost(chains, ChainsOf(next.former), false, same)
+		share = pool.Lost(chains, next.former.AllChains(), false, same)
 	} else {
 		share = pool.Lost(chains, now, rehashed, same)
 	}
@@ -197,9 +197,10 @@ func (e *Role) lostShare(running, next *Service, f *former, rehashed bool,
 	case running.former == nil || e.former.isOver(time.Now()):
 		return share
 	case !begins && next.former != nil:
-		return max(share, pool.Lost(ChainsOf(running.former), ChainsOf(next.former), false, same))
+		former := pool.Lost(running.former.AllChains(), next.former.AllChains(), false, same)
+		return max(share, former)
 	}
-	return max(share, pool.Lost(ChainsOf(running.former), now, true, same))
+	return max(share, pool.Lost(running.former.AllChains(), now, true, same))
 }
 
 // keepsNone reports whether a service has, and keeps, a policy that lets connections end at each
@@ -211,7 +212,7 @@ func keepsNone(old, next *config.Service) bool {
 // runningChains are those by which packets of a service are forwarded.
 func (e *Room) runningChains(at config.Endpoint, dir string) ([]pool.Chain, error) {
 	if e.Node != nil {
-		return ChainsOf(e.Runs.service(at).Generation), nil
+		return e.Runs.service(at).Generation.AllChains(), nil
 	}
 	index, known := e.Store.Kept.EdgeServices[at.String()]
 	if !known {

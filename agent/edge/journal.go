@@ -181,7 +181,7 @@ func (j *journal) ruled(e config.Endpoint) told {
 			"service", e, "error", err)
 		return told{}
 	}
-	return told{ChainsOf(g), rule.at}
+	return told{g.AllChains(), rule.at}
 }
 
 func (j *journal) readFile(path string) ([]pool.Chain, time.Time, error) {

@@ -119,7 +119,7 @@ func (e *Room) takeLate(l late) {
 // remember adds earlier chains to those of a running service, behind its own.
 func (e *Room) remember(place int, chains []pool.Chain) error {
 	s := &e.Runs.Services[place]
-	own := ChainsOf(s.Generation)
+	own := s.Generation.AllChains()
 	merged, err := pool.Merge(own, chains)
 	if err != nil || slices.Equal(merged, own) {
 		return err

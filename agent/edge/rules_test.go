@@ -44,7 +44,7 @@ func (j *journalTest) want(e config.Endpoint, g *pool.Generation, files ...strin
 	defer k.Close()
 	var want []pool.Chain
 	if g != nil {
-		want = ChainsOf(g)
+		want = g.AllChains()
 	}
 	got := k.read(e)
 	if !slices.Equal(got.chains, want) {

@@ -21,7 +21,7 @@ func (e *Room) follow(s *Service, spec pool.Spec, n *config.Node,
 	if s.past == nil {
 		return s.Generation.Next(members, e.Now())
 	}
-	chains, err := pool.Merge(s.past, ChainsOf(s.Generation))
+	chains, err := pool.Merge(s.past, s.Generation.AllChains())
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +92,4 @@ func (e *Room) remembered(n *config.Node, chains []pool.Chain,
 		}
 	}
 	return others
-}
-
-// ChainsOf returns the chains of all buckets.
-func ChainsOf(g *pool.Generation) []pool.Chain {
-	chains := make([]pool.Chain, g.Buckets())
-	for b, c := range g.Chains() {
-		chains[b] = c
-	}
-	return chains
 }

@@ -196,6 +196,15 @@ func (g *Generation) Chains() iter.Seq2[int, Chain] {
 	}
 }
 
+// AllChains returns the chains of all buckets, as [Generation.Chain] returns them.
+func (g *Generation) AllChains() []Chain {
+	chains := make([]Chain, g.Buckets())
+	for bucket, c := range g.Chains() {
+		chains[bucket] = c
+	}
+	return chains
+}
+
 func (g *Generation) arranged(c Chain) Chain {
 	g.order.arrange(&c)
 	c.last(g.suspects)

@@ -38,10 +38,7 @@ func (g *Generation) RecordWithout(own func(id uint16) bool) []byte {
 	if own == nil {
 		return g.Record()
 	}
-	chains := make([]Chain, g.Buckets())
-	for i, c := range g.Chains() {
-		chains[i] = c
-	}
+	chains := g.AllChains()
 	Retain(chains, func(id uint16) bool { return !own(id) })
 	return appendRecord(nil, len(chains), slices.All(chains))
 }

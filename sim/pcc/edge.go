@@ -16,14 +16,6 @@ type edge struct {
 	epoch      int           // changes when the process dies, and when the next one starts
 }
 
-func chainsOf(g *pool.Generation) []pool.Chain {
-	chains := make([]pool.Chain, g.Buckets())
-	for bucket := range chains {
-		chains[bucket] = g.Chain(bucket)
-	}
-	return chains
-}
-
 // learn gives an edge the servers as they were a moment ago, and looks at the flows whose chains
 // change by that.
 func (s *simulation) learn(i int, backends []pool.Backend) error {
@@ -80,7 +72,7 @@ func (s *simulation) start(i int) error {
 		return err
 	}
 	e.backends = s.backends()
-	e.chains = chainsOf(e.generation)
+	e.chains = e.generation.AllChains()
 	s.live = append(s.live, i)
 	slices.Sort(s.live)
 	s.reroute()

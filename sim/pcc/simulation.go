@@ -47,7 +47,7 @@ func newSimulation(c Churn) (*simulation, error) {
 		if s.edges[i].generation, err = pool.New(c.Spec, s.backends(), 0); err != nil {
 			return nil, err
 		}
-		s.edges[i].chains = chainsOf(s.edges[i].generation)
+		s.edges[i].chains = s.edges[i].generation.AllChains()
 		s.live = append(s.live, i)
 	}
 	s.arrives = s.gap()

@@ -182,7 +182,7 @@ func (c *checker) make(m making) *pool.Generation {
 	case onward:
 		g, err = c.generations[m.from].Next(c.backends(m.hosts), 0)
 	case resumed:
-		g, err = pool.Resume(c.spec(), chainsOf(c.generations[m.from]), c.backends(m.hosts), 0)
+		g, err = pool.Resume(c.spec(), c.generations[m.from].AllChains(), c.backends(m.hosts), 0)
 	}
 	if err != nil {
 		panic(err) // a mistake in the table's row
@@ -191,7 +191,7 @@ func (c *checker) make(m making) *pool.Generation {
 }
 
 func (c *checker) intern(g *pool.Generation, hosts [hostsMax]pool.State) int32 {
-	key := fmt.Sprint(chainsOf(g), g.Places(c.bucket), hosts)
+	key := fmt.Sprint(g.AllChains(), g.Places(c.bucket), hosts)
 	if c.method == pool.Exact && c.candidates > 1 {
 		key = fmt.Sprint(len(c.generations))
 	}

@@ -35,6 +35,8 @@ type Check struct {
 	Source netip.Addr `key:"source" omit:"zero"`
 	// that is checked; 0: the service's
 	Port uint16 `key:"port" as:"check" omit:"zero"`
+	// http, https, grpc: the next check of a backend that is up takes the same connection
+	Reuse bool `key:"reuse" omit:"zero"`
 
 	// http, https
 	Path string `key:"path" omit:"zero"`
@@ -147,6 +149,7 @@ func (c *Check) String() string {
 	add(c.Function != 0, "function %s", c.Function)
 	add(c.Source.IsValid(), "source %s", c.Source)
 	add(c.Port != 0, "port %d", c.Port)
+	add(c.Reuse, "reuse %v", c.Reuse)
 	add(c.Path != "", "path %q", c.Path)
 	add(c.Host != "", "host %q", c.Host)
 	add(c.Kind.ofHTTP(), "status %s", c.Status)

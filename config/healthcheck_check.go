@@ -85,6 +85,7 @@ func (c *checker) checkKind(where string, k *Check) {
 		given bool
 		of    []CheckKind
 	}{
+		{"reuse", k.Reuse, []CheckKind{CheckHTTP, CheckHTTPS, CheckGRPC}},
 		{"path", k.Path != "", []CheckKind{CheckHTTP, CheckHTTPS}},
 		{"host", k.Host != "", []CheckKind{CheckHTTP, CheckHTTPS}},
 		{"status", k.Status != StatusRange{}, []CheckKind{CheckHTTP, CheckHTTPS}},

@@ -17,7 +17,7 @@ func TestDiffOfChecks(t *testing.T) {
 	b.Edge.Services[4].Check.Command[2] = "example.org"
 	const tcp = "timeout 1s rise 2 fall 3 jitter 0.1 startup up panic 0.5"
 	const page = "http interval 2s timeout 1s rise 2 fall 3 jitter 0.1 startup up panic 0 " +
-		`path "/" host "web.example" status `
+		`reuse true path "/" host "web.example" status `
 	want := "~ service plain: check tcp interval 2s " + tcp +
 		" function e046 source 192.0.2.225 -> tcp interval 5s " + tcp +
 		" function e046 source 192.0.2.225\n" +

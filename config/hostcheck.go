@@ -17,7 +17,7 @@ func (c *checker) hostCheck(service string, s HostService) {
 		key   string
 		given bool
 	}{{"function", k.Function != 0}, {"source", k.Source.IsValid()}, {"passive", k.Passive != nil},
-		{"onFail", k.OnFail == FailDown}} {
+		{"onFail", k.OnFail == FailDown}, {"reuse", k.Reuse}} {
 		if f.given {
 			c.invalid(join(where, f.key), f.key+" does not belong to a host's check of itself",
 				"delete it")

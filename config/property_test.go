@@ -236,6 +236,8 @@ func drawCheck(t *rapid.T) *config.Check {
 		Function:       pick(t, 0, srv6.CSID(0xe046)),
 	}
 	text := rapid.StringMatching(`[a-z "#:{]{0,9}`)
+	c.Reuse = c.Kind != config.CheckTCP && c.Kind != config.CheckExec &&
+		rapid.Bool().Draw(t, "reuse")
 	switch c.Kind {
 	case "":
 		return nil
@@ -257,8 +259,8 @@ func drawCheck(t *rapid.T) *config.Check {
 func drawHostCheck(t *rapid.T) *config.Check {
 	c := drawCheck(t)
 	if c != nil {
-		c.OnFail, c.Function, c.Port = config.FailDrain,
-			0, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
+		c.OnFail, c.Function, c.Reuse, c.Port = config.FailDrain,
+			0, false, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
 	}
 	return c
 }

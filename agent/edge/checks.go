@@ -102,6 +102,7 @@ func (k *checks) setPaths(ways []health.Path) (err error) {
 			k.paths = nil
 			return err
 		}
+		k.paths.Leave = k.monitor.Leave
 	}
 	if len(ways) == 0 {
 		return k.paths.Set("", netip.Addr{}, nil)
@@ -134,6 +135,8 @@ func (k *checks) jobs(s *config.Service) []health.Job {
 		jobs[i] = health.Job{
 			Check: s.Check,
 			Seed:  flow.SipHash13(k.Node.Secret, []byte(k.Node.Name+" "+s.Name+" "+b.Name)),
+			// one that drains is to have no connections
+			Keep: s.Check.Reuse && b.State == config.Up,
 			Target: health.Target{
 				Service: s.Name, Backend: b.Name, Address: s.Check.Target(s.Endpoint),
 				SID: s.Check.SID(b.SID), Source: source,

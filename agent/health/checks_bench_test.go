@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,7 @@ type load struct {
 	Interval, Timeout        time.Duration
 	Meets                    string        // see ports and blocks
 	Lasts                    time.Duration // after one interval in which they begin
+	Keep                     bool
 }
 
 const (
@@ -51,7 +53,11 @@ var (
 )
 
 func (l load) String() string {
-	return fmt.Sprintf("%s-%s-%d-per-second-of-%dx%d", l.Kind, l.Meets,
+	kind := string(l.Kind)
+	if l.Keep {
+		kind += "-kept"
+	}
+	return fmt.Sprintf("%s-%s-%d-per-second-of-%dx%d", kind, l.Meets,
 		int(float64(l.Services*l.Backends)/l.Interval.Seconds()+0.5), l.Services, l.Backends)
 }
 
@@ -63,11 +69,12 @@ func (l load) jobs() (jobs []health.Job, ways []health.Path) {
 		for b := range l.Backends {
 			n := (s*l.Backends + b) % l.SIDs
 			sid := netip.MustParseAddr(fmt.Sprintf("%s:%x::", blocks[l.Meets], n+0x10))
-			jobs = append(jobs, health.Job{Check: c, Seed: uint64(len(jobs)), Target: health.Target{
-				Service: fmt.Sprint("s", s), Backend: fmt.Sprint("b", b),
-				Address: netip.AddrPortFrom(vip, ports[l.Meets]),
-				SID:     sid, Source: netip.MustParseAddr(edge6),
-			}})
+			jobs = append(jobs, health.Job{Check: c, Seed: uint64(len(jobs)),
+				Keep: l.Keep, Target: health.Target{
+					Service: fmt.Sprint("s", s), Backend: fmt.Sprint("b", b),
+					Address: netip.AddrPortFrom(vip, ports[l.Meets]),
+					SID:     sid, Source: netip.MustParseAddr(edge6),
+				}})
 			ways = append(ways, health.Path{VIP: vip, SID: sid})
 		}
 	}
@@ -83,15 +90,18 @@ type measured map[string]float64
 func BenchmarkChecks(b *testing.B) {
 	const second = time.Second
 	for _, l := range []load{
-		{1000, 10, 10000, config.CheckTCP, 10 * second, second, answers, 10 * second},
-		{10000, 10, 10000, config.CheckTCP, 10 * second, second, answers, 10 * second},
-		{10, 10000, 10000, config.CheckTCP, 10 * second, second, answers, 10 * second},
-		{1000, 10, 10000, config.CheckHTTP, 10 * second, second, answers, 10 * second},
-		{10000, 10, 10000, config.CheckHTTP, 10 * second, second, answers, 10 * second},
-		{10000, 10, 10000, config.CheckTCP, 10 * second, second, dead, 10 * second},
-		{10000, 10, 10000, config.CheckTCP, 10 * second, second, unreachable, 10 * second},
-		{10000, 10, 10000, config.CheckTCP, 10 * second, second, refuses, 10 * second},
-		{10000, 10, 10000, config.CheckHTTP, 10 * second, second, silent, 10 * second},
+		{1000, 10, 10000, config.CheckTCP, 10 * second, second, answers, 10 * second, false},
+		{10000, 10, 10000, config.CheckTCP, 10 * second, second, answers, 10 * second, false},
+		{10, 10000, 10000, config.CheckTCP, 10 * second, second, answers, 10 * second, false},
+		{1000, 10, 10000, config.CheckHTTP, 10 * second, second, answers, 10 * second, false},
+		{10000, 10, 10000, config.CheckHTTP, 10 * second, second, answers, 10 * second, false},
+		{1000, 10, 10000, config.CheckHTTP, second, second, answers, 10 * second, false},
+		{1000, 10, 10000, config.CheckHTTP, second, second, answers, 10 * second, true},
+		{10000, 10, 10000, config.CheckHTTP, 10 * second, second, answers, 10 * second, true},
+		{10000, 10, 10000, config.CheckTCP, 10 * second, second, dead, 10 * second, false},
+		{10000, 10, 10000, config.CheckTCP, 10 * second, second, unreachable, 10 * second, false},
+		{10000, 10, 10000, config.CheckTCP, 10 * second, second, refuses, 10 * second, false},
+		{10000, 10, 10000, config.CheckHTTP, 10 * second, second, silent, 10 * second, false},
 	} {
 		b.Run(l.String(), func(b *testing.B) {
 			w := newWorld(b)
@@ -201,11 +211,22 @@ func serve(string) error {
 			continue // it was reset before
 		}
 		go func() {
-			if n, _ := conn.Read(make([]byte, 1024)); n > 0 {
-				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"+
-					"Connection: close\r\n\r\nok\n")
+			defer conn.Close()
+			question, last := make([]byte, 1024), "Connection: close\r\n"
+			for {
+				n, _ := conn.Read(question)
+				if n == 0 {
+					return
+				}
+				if !bytes.Contains(question[:n], []byte(last)) {
+					last = ""
+				}
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"+last+
+					"\r\nok\n")
+				if last != "" {
+					return
+				}
 			}
-			conn.Close()
 		}()
 	}
 }
@@ -266,7 +287,7 @@ func checkLoad(argument string) error {
 	for i, j := range jobs {
 		t.next[i] = begun.Add(health.Wait(l.Interval, j.Check.JitterPermille, j.Seed, -1))
 	}
-	t.run(monitor, begun.Add(l.Interval), found)
+	t.run(monitor, begun.Add(max(l.Interval, l.Lasts)), found)
 	found["start-late-max-ms"] = slices.Max(append(t.late, 0))
 	found["start-results"] = float64(len(t.late))
 	t.late = t.late[:0]

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -25,40 +26,72 @@ const (
 
 var grpcStatuses = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
 
-func probeGRPC(ctx context.Context, c *config.Check, t Target) error {
-	transport := t.transport()
-	transport.DisableKeepAlives = false // HTTP/2 has no such thing
-	transport.Protocols = new(http.Protocols)
+// caller is a connection over which the method is called.
+type caller struct {
+	*http.ClientConn
+	to    string
+	asked bool // before
+}
+
+// openCaller connects.
+func (t Target) openCaller(ctx context.Context) (line, error) {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, err := t.connect(ctx)
+			if err != nil {
+				return nil, err
+			}
+			c.unwatch() // each call has a time of its own
+			return c, nil
+		},
+		Protocols: new(http.Protocols), DisableCompression: true, MaxResponseHeaderBytes: maxAnswer,
+	}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		"http://"+t.Address.String()+grpcMethod,
+	conn, err := transport.NewClientConn(ctx, "http", t.Address.String())
+	if err != nil {
+		return nil, explain(ctx, "call "+grpcMethod, err)
+	}
+	return &caller{ClientConn: conn, to: t.Address.String()}, nil
+}
+
+// ask is that of [line]. What comes without a question is the connection's own affair in HTTP/2:
+// each call has a number, and answers to others end the connection or are dropped.
+func (l *caller) ask(ctx context.Context, c *config.Check, keep bool) (kept bool, err error) {
+	again := l.asked
+	l.asked = true
+	if again && l.Available() == 0 {
+		return false, errStale
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.to+grpcMethod,
 		bytes.NewReader(grpcRequest(c.Service)))
 	if err != nil {
-		return err
+		return false, err
 	}
 	request.Header.Set("Content-Type", "application/grpc")
 	request.Header.Set("TE", "trailers")
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return explain(ctx, "call "+grpcMethod, err)
+	response, err := l.RoundTrip(request)
+	switch {
+	case err != nil && again && ctx.Err() == nil && l.Available() == 0:
+		return false, errStale // it was closed, or is to be, as the question was on its way
+	case err != nil:
+		return false, explain(ctx, "call "+grpcMethod, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, grpcMaxBytes))
 	if err != nil {
-		return explain(ctx, "call "+grpcMethod, err)
+		return false, explain(ctx, "call "+grpcMethod, err)
 	}
 	if err := grpcFailure(response); err != nil {
-		return fmt.Errorf("call %s: %w", grpcMethod, err)
+		return false, fmt.Errorf("call %s: %w", grpcMethod, err)
 	}
 	status, err := grpcStatus(body)
 	if err == nil && status != grpcServing {
 		err = fmt.Errorf("the server says %s", grpcStatusName(status))
 	}
 	if err != nil {
-		return fmt.Errorf("call %s for service %q: %w", grpcMethod, c.Service, err)
+		return false, fmt.Errorf("call %s for service %q: %w", grpcMethod, c.Service, err)
 	}
-	return nil
+	return keep && len(body) < grpcMaxBytes && l.Available() > 0, nil
 }
 
 // grpcRequest is a HealthCheckRequest in its frame: no compression, length, message.

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"sextant/config"
 )
@@ -18,53 +20,114 @@ import (
 // maxAnswer bounds the bytes of an answer in which its text is looked for.
 const maxAnswer = 256 << 10
 
-func probeHTTP(ctx context.Context, c *config.Check, t Target) error {
+// page is a connection over which a page is asked for, without what a transport keeps beside it.
+type page struct {
+	*connection
+	secure   *tls.Conn // over the connection; nil: without TLS
+	question []byte
+	asked    bool // before
+}
+
+// openPage connects. Redirections are answers like others.
+func (t Target) openPage(ctx context.Context, c *config.Check, keep bool) (line, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		string(c.Kind)+"://"+t.Address.String()+c.Path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	request.Host, request.Close = c.Host, true
+	request.Host, request.Close = c.Host, !keep
 	request.Header.Set("User-Agent", "sextant-check")
-	if c.Kind == config.CheckHTTP {
-		return probePlain(ctx, c, t, request)
-	}
-	transport := t.transport()
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: c.Insecure, ServerName: c.Host}
-	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return explain(ctx, "get "+c.Path, err)
-	}
-	defer response.Body.Close()
-	return judgeAnswer(ctx, c, response)
-}
-
-// probePlain asks without TLS, and so without what a transport keeps beside the connection.
-func probePlain(ctx context.Context, c *config.Check, t Target, request *http.Request) error {
-	conn, err := t.connect(ctx)
-	if err != nil {
-		return explain(ctx, "get "+c.Path, err)
-	}
-	defer conn.Close()
 	var question bytes.Buffer
 	if err := request.Write(&question); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := conn.Write(question.Bytes()); err != nil {
-		return explain(ctx, "get "+c.Path, cause(err))
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return nil, explain(ctx, "get "+c.Path, err)
 	}
-	answer := &io.LimitedReader{R: conn, N: maxAnswer}
-	response, err := readResponse(bufio.NewReaderSize(answer, answerBuffer), request)
+	p := &page{connection: conn, question: question.Bytes()}
+	if c.Kind == config.CheckHTTPS {
+		name := c.Host
+		if name == "" {
+			name = t.Address.Addr().String()
+		}
+		p.secure = tls.Client(conn, &tls.Config{InsecureSkipVerify: c.Insecure, ServerName: name})
+		if err := p.secure.HandshakeContext(ctx); err != nil {
+			p.Close()
+			return nil, explain(ctx, "get "+c.Path, cause(err))
+		}
+	}
+	return p, nil
+}
+
+// stream is what the question goes into.
+func (p *page) stream() net.Conn {
+	if p.secure != nil {
+		return p.secure
+	}
+	return p.connection
+}
+
+// ask is that of [line].
+func (p *page) ask(ctx context.Context, c *config.Check, keep bool) (kept bool, err error) {
+	again := p.asked
+	if p.asked = true; again {
+		if !p.quiet() {
+			return false, errStale
+		}
+		p.again = true
+		p.watch(ctx)
+	}
+	_, err = p.stream().Write(p.question)
+	if err != nil {
+		return false, p.broken(ctx, c, again, err)
+	}
+	answer := &io.LimitedReader{R: p.stream(), N: maxAnswer}
+	from := bufio.NewReaderSize(answer, answerBuffer)
+	response, err := readResponse(from)
 	switch {
 	case err != nil && answer.N <= 0:
-		return fmt.Errorf("get %s: the header of the answer has more than %d bytes", c.Path,
+		return false, fmt.Errorf("get %s: the header of the answer has more than %d bytes", c.Path,
 			maxAnswer)
 	case err != nil:
-		return explain(ctx, "get "+c.Path, cause(err))
+		return false, p.broken(ctx, c, again && answer.N == maxAnswer, err)
+	case again && response.StatusCode == http.StatusRequestTimeout:
+		return false, errStale // what servers say when they close a connection that was idle
 	}
 	answer.N = 2 * maxAnswer // the body's own limit comes first
-	return judgeAnswer(ctx, c, response)
+	if err := judgeAnswer(ctx, c, response); err != nil || !keep {
+		return false, err
+	}
+	return ends(response) && from.Buffered() == 0 && p.unwatch() && p.silent(), nil
+}
+
+// broken is why there is no answer. That a connection is closed on which others were asked is
+// none, unless time was over.
+func (p *page) broken(ctx context.Context, c *config.Check, again bool, err error) error {
+	if again && ctx.Err() == nil {
+		return errStale
+	}
+	return explain(ctx, "get "+c.Path, cause(err))
+}
+
+// ends reads an answer to its end, if it has one before that of the connection.
+func ends(r *http.Response) bool {
+	if r.Close || r.ProtoMajor != 1 || r.StatusCode == http.StatusSwitchingProtocols {
+		return false
+	}
+	_, err := io.CopyN(io.Discard, r.Body, maxAnswer)
+	return err == io.EOF
+}
+
+// silent says whether nothing that was received with the answer is left. The socket's own bytes are
+// for quiet.
+func (p *page) silent() bool {
+	if p.secure == nil {
+		return true
+	}
+	_ = p.SetReadDeadline(past) // for TLS, which so decrypts what it has
+	_, err := p.secure.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded) && p.SetReadDeadline(time.Time{}) == nil
 }
 
 const (
@@ -72,10 +135,10 @@ const (
 	informational = 5 // answers of which another one follows, as many as a transport takes
 )
 
-// readResponse reads the answer that is none of those that announce another one.
-func readResponse(from *bufio.Reader, request *http.Request) (*http.Response, error) {
+// readResponse reads the answer to a GET that is none of those that announce another one.
+func readResponse(from *bufio.Reader) (*http.Response, error) {
 	for range informational {
-		response, err := http.ReadResponse(from, request)
+		response, err := http.ReadResponse(from, nil)
 		if err != nil || response.StatusCode >= http.StatusOK ||
 			response.StatusCode == http.StatusSwitchingProtocols {
 			return response, err
@@ -100,18 +163,6 @@ func judgeAnswer(ctx context.Context, c *config.Check, response *http.Response) 
 			len(text))
 	}
 	return nil
-}
-
-// transport makes one for a single request; redirections are answers like others.
-func (t Target) transport() *http.Transport {
-	return &http.Transport{
-		DialContext: func(ctx context.Context,
-			_, _ string) (net.Conn, error) {
-			return t.connect(ctx)
-		},
-		DisableKeepAlives: true, DisableCompression: true,
-		MaxResponseHeaderBytes: maxAnswer,
-	}
 }
 
 // explain tells a time limit from other reasons.

@@ -16,7 +16,7 @@ func FuzzReadResponse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		response, err := readResponse(bufio.NewReader(strings.NewReader(text)), nil)
+		response, err := readResponse(bufio.NewReader(strings.NewReader(text)))
 		announces := err == nil && response.StatusCode < http.StatusOK && response.StatusCode != 101
 		if announces || (err == nil) != (response != nil) {
 			t.Fatalf("%q: %+v, %v", text, response, err)
@@ -32,7 +32,7 @@ func TestReadResponse(t *testing.T) {
 		strings.Repeat(early, 5) + "HTTP/1.1 200 k\r\n\r\n": 0, // too many
 		early: 0,
 	} {
-		response, err := readResponse(bufio.NewReader(strings.NewReader(text)), nil)
+		response, err := readResponse(bufio.NewReader(strings.NewReader(text)))
 		if got := response; (err != nil) != (want == 0) || err == nil && got.StatusCode != want {
 			t.Errorf("%q: %+v, %v; want %d", text, response, err, want)
 		}

@@ -18,7 +18,8 @@ import (
 // goroutines, which a namespace does not hold: "paths PATHS", "unload" and "monitor JOBS".
 func TestMain(m *testing.M) {
 	helpers := map[string]func(argument string) error{"paths": setPaths, "monitor": monitorOnce,
-		"load": checkLoad, "floor": checkFloor, "serve": serve, "starve": starve}
+		"load": checkLoad, "floor": checkFloor, "serve": serve, "starve": starve,
+		"keepmany": keepMany}
 	if len(os.Args) == 3 && helpers[os.Args[1]] != nil {
 		if err := helpers[os.Args[1]](os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -27,11 +27,13 @@ type Job struct {
 	Check  *config.Check
 	Target Target
 	Seed   uint64 // of the jitter
+	Keep   bool   // a check leaves its connection to the next one
 }
 
 func (j Job) key() Key { return Key{j.Target.Service, j.Target.Backend} }
 
-// sameJobs compares jobs: those of a service share a check, which is compared once.
+// sameJobs compares jobs: those of a service share a check, which is compared once. What they keep
+// is no difference.
 func sameJobs() func(a, b Job) bool {
 	known := map[[2]*config.Check]bool{}
 	return func(a, b Job) bool {
@@ -65,12 +67,14 @@ type Monitor struct {
 	running   map[Key]*running
 	runs      int // jobs that have begun
 	ended     sync.WaitGroup
-	probe     func(context.Context, Job) error
-	mostFiles int // that checks under way may have open
+	probe     func(context.Context, Job, *Kept) error
+	mostFiles int // that checks may have open
 
 	mutex   sync.Mutex // of what follows, and of the jobs
+	over    *sync.Cond // a check is
 	waiting schedule   // jobs whose check is not under way
-	files   int        // of checks under way
+	keepers []*running // those of them that keep a connection; of the last one it was used last
+	files   int        // of checks under way, and of keepers
 	gap     time.Duration
 	free    time.Time // when the next check may begin
 	timer   *time.Timer
@@ -79,19 +83,28 @@ type Monitor struct {
 
 // NewMonitor makes a monitor without jobs. It ends with ctx.
 func NewMonitor(ctx context.Context) *Monitor {
-	return NewMonitorOf(ctx, func(ctx context.Context, j Job) error {
-		return Probe(ctx, j.Check,
-			j.Target)
+	return newMonitor(ctx, func(ctx context.Context, j Job, keep *Kept) error {
+		return Probe(ctx, j.Check, j.Target, keep)
 	})
 }
 
 // NewMonitorOf makes a monitor whose jobs run another probe, which returns nil if nothing speaks
 // against the backend.
 func NewMonitorOf(ctx context.Context, probe func(context.Context, Job) error) *Monitor {
+	return newMonitor(ctx, func(ctx context.Context, j Job, _ *Kept) error { return probe(ctx, j) })
+}
+
+func newMonitor(ctx context.Context, probe func(context.Context, Job, *Kept) error) *Monitor {
 	m := &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]*running{},
 		probe: probe, mostFiles: fileLimit() / 2}
 	m.timer = time.AfterFunc(time.Hour, m.wake)
 	m.timer.Stop()
+	m.over = sync.NewCond(&m.mutex)
+	context.AfterFunc(ctx, func() {
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
+		m.closeKept(len(m.keepers))
+	})
 	return m
 }
 
@@ -118,11 +131,14 @@ func (m *Monitor) Set(jobs []Job) {
 	now, perSecond := time.Now(), 0.0
 	for key, j := range wanted {
 		perSecond += 1 / j.Check.Interval.Seconds()
-		if _, ok := m.running[key]; ok {
+		if r := m.running[key]; r != nil {
+			if r.keeps = j.Keep; !r.keeps {
+				m.forget(r)
+			}
 			continue
 		}
 		m.runs++
-		r := &running{Job: j, run: m.runs,
+		r := &running{Job: j, run: m.runs, keeps: j.Keep,
 			due: now.Add(Wait(j.Check.Interval, j.Check.JitterPermille, j.Seed, -1))}
 		m.running[key] = r
 		heap.Push(&m.waiting, r)
@@ -144,10 +160,10 @@ func (m *Monitor) Stop() {
 }
 
 // check makes one check, tells of it, and has the job wait for the next one.
-func (m *Monitor) check(ctx context.Context, r *running) {
+func (m *Monitor) check(ctx context.Context, r *running, keep *Kept) {
 	defer m.ended.Done()
 	defer r.cancel()
-	result := m.once(ctx, r.Job)
+	result := m.once(ctx, r.Job, keep)
 	result.run = r.run
 	if ctx.Err() == nil {
 		select {
@@ -157,7 +173,15 @@ func (m *Monitor) check(ctx context.Context, r *running) {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.files -= filesOf(r.Check)
+	if r.ended || !r.keeps || m.ctx.Err() != nil {
+		r.kept.Close()
+	}
+	m.files += r.kept.files() - r.files
+	if r.files = r.kept.files(); r.files > 0 {
+		r.seat = len(m.keepers)
+		m.keepers = append(m.keepers, r)
+	}
+	m.over.Broadcast()
 	if r.underWay = false; !r.ended { // it waits, even if the monitor ends and begins none
 		r.due = result.At.Add(Wait(r.Check.Interval, r.Check.JitterPermille, r.Seed, r.checks))
 		r.checks++
@@ -166,10 +190,10 @@ func (m *Monitor) check(ctx context.Context, r *running) {
 	m.begin()
 }
 
-func (m *Monitor) once(ctx context.Context, j Job) Result {
+func (m *Monitor) once(ctx context.Context, j Job, keep *Kept) Result {
 	ctx, cancel := context.WithTimeout(ctx, j.Check.Timeout)
 	defer cancel()
 	begun := time.Now()
-	err := m.probe(ctx, j)
+	err := m.probe(ctx, j, keep)
 	return Result{Key: j.key(), Err: err, At: begun, Took: time.Since(begun)}
 }

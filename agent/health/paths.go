@@ -30,6 +30,8 @@ type Path struct{ VIP, SID netip.Addr }
 // A rule or table for each path would cost the kernel too much: it goes through all rules for each
 // one that comes or goes, and with IPv6 through all tables, which stay when they are empty.
 type Paths struct {
+	// Leave is called before paths go, by their marks; nil: nothing is to be done
+	Leave func(marks map[uint32]Path)
 	// index of the interface that the routes name; the SID's route decides where packets leave
 	device  int
 	source  netip.Addr
@@ -175,10 +177,16 @@ func (p *Paths) add(path Path) error {
 
 // drop removes the paths that are not in keep.
 func (p *Paths) drop(keep map[Path]bool) error {
+	gone := map[uint32]Path{}
 	for path, mark := range p.marks {
-		if keep[path] {
-			continue
+		if !keep[path] {
+			gone[mark] = path
 		}
+	}
+	if len(gone) > 0 && p.Leave != nil {
+		p.Leave(gone)
+	}
+	for mark, path := range gone {
 		if err := p.program.Unset(mark); err != nil {
 			return err
 		}

@@ -8,15 +8,17 @@ import (
 )
 
 // Probe checks the target once. It returns nil if the backend serves, else what is wrong, as soon
-// as ctx ends at the latest.
-func Probe(ctx context.Context, c *config.Check, t Target) error {
+// as ctx ends at the latest. If keep is not nil, the check takes the connection that is there, and
+// leaves it there if it can.
+func Probe(ctx context.Context, c *config.Check, t Target, keep *Kept) error {
 	switch c.Kind {
 	case config.CheckTCP:
 		return probeTCP(ctx, t)
-	case config.CheckHTTP, config.CheckHTTPS:
-		return probeHTTP(ctx, c, t)
-	case config.CheckGRPC:
-		return probeGRPC(ctx, c, t)
+	case config.CheckHTTP, config.CheckHTTPS, config.CheckGRPC:
+		if keep != nil {
+			return keep.probe(ctx, c, t, true)
+		}
+		return new(Kept).probe(ctx, c, t, false)
 	case config.CheckExec:
 		return probeExec(ctx, c, t)
 	}

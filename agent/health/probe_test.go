@@ -19,9 +19,14 @@ import (
 // probe checks once, with the check's time limit, and returns "ok" or what is wrong.
 func probe(t *testing.T, c *config.Check, address string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), c.Timeout)
+	return probeKept(t.Context(), c, address, nil)
+}
+
+// probeKept does so with what is kept.
+func probeKept(ctx context.Context, c *config.Check, address string, keep *health.Kept) string {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if err := health.Probe(ctx, c, target(address)); err != nil {
+	if err := health.Probe(ctx, c, target(address), keep); err != nil {
 		return strings.ReplaceAll(err.Error(), address, "ADDRESS")
 	}
 	return "ok"
@@ -122,8 +127,15 @@ func TestProbeHTTP(t *testing.T) {
 
 // grpcServer answers health checks with a status; 0xff is a server that knows no such method.
 func grpcServer(status byte) *httptest.Server {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
+	server := httptest.NewUnstartedServer(grpcAnswers(status))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	return server
+}
+
+func grpcAnswers(status byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/grpc")
 		wellFormed := r.URL.Path == "/grpc.health.v1.Health/Check" &&
@@ -137,11 +149,7 @@ func grpcServer(status byte) *httptest.Server {
 		w.Header().Set("Trailer", "Grpc-Status")
 		w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, 2), 8, status))
 		w.Header().Set("Grpc-Status", "0")
-	}))
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	return server
+	}
 }
 
 func TestProbeGRPC(t *testing.T) {

@@ -20,6 +20,10 @@ type running struct {
 	underWay bool               // its check is
 	cancel   context.CancelFunc // of the check under way
 	ended    bool
+	keeps    bool // connections from one check to the next
+	kept     Kept // belongs to the check under way, if there is one
+	seat     int  // among the keepers, if it waits and keeps something
+	files    int  // that it counts for
 }
 
 // schedule is a heap of the jobs that wait; the first one is due first.
@@ -64,7 +68,8 @@ const (
 )
 
 // A check takes so many files at most. A half of those that the process may have open is for the
-// checks under way, the rest for all else: what waits for a file is late, and no failure.
+// checks, the rest for all else. Kept connections make room for checks that are due: what waits for
+// a file of a check under way is late, and no failure.
 const (
 	filesOfSocket = 1
 	filesOfExec   = 8 // pipes, the process, and both ends of how it begins
@@ -98,10 +103,6 @@ func (m *Monitor) begin() {
 	now := time.Now()
 	for len(m.waiting) > 0 && m.ctx.Err() == nil {
 		r := m.waiting[0]
-		files := filesOf(r.Check)
-		if m.files > 0 && m.files+files > m.mostFiles {
-			return // a check that ends begins the next one
-		}
 		at := r.due
 		if m.free.After(at) {
 			at = m.free
@@ -113,13 +114,25 @@ func (m *Monitor) begin() {
 			}
 			return
 		}
+		files := filesOf(r.Check) - r.files
+		if !m.makeRoom(files) {
+			return // a check that ends begins the next one
+		}
+		if r.files > 0 {
+			m.unseat(r)
+		}
 		heap.Pop(&m.waiting)
 		m.free = later(m.free, now.Add(-2*tick)).Add(m.gap)
 		m.files += files
+		r.files += files
 		ctx, cancel := context.WithCancel(m.ctx)
 		r.underWay, r.cancel = true, cancel
 		m.ended.Add(1)
-		go m.check(ctx, r)
+		var keep *Kept
+		if r.keeps {
+			keep = &r.kept
+		}
+		go m.check(ctx, r, keep)
 	}
 }
 
@@ -129,6 +142,7 @@ func (m *Monitor) endJob(r *running) {
 		r.cancel()
 		return
 	}
+	m.forget(r)
 	heap.Remove(&m.waiting, r.place)
 }
 

@@ -25,6 +25,7 @@ const echoAddress4 = "198.51.100.80:7"
 type checkedLab struct {
 	*agents
 	accepted [5]atomic.Int32 // connections of the client at server 1 to 4
+	pages    [5]visited      // what checks do there
 }
 
 func upChecked(t *testing.T) *checkedLab {
@@ -33,6 +34,7 @@ func upChecked(t *testing.T) *checkedLab {
 	for i := 1; i <= 4; i++ {
 		c.serve(i, echoAddress)
 		c.serve(i, echoAddress4)
+		c.servePages(i)
 	}
 	c.await("all are healthy", func(b api.Backend) bool {
 		return b.Health.Status == "healthy" && b.Effective == config.Up
@@ -216,7 +218,7 @@ func TestPanic(t *testing.T) {
 	}()
 	<-begun
 	draining := config.Draining
-	for _, service := range []string{"tcp", "tcp4"} {
+	for _, service := range []string{"tcp", "tcp4", "page"} {
 		if _, err := c.client("edge").PutBackend(t.Context(), api.Update, service, server(4),
 			api.BackendSpec{State: &draining}); err != nil {
 			t.Fatal(err)

@@ -112,20 +112,31 @@ func TestMemoryOfServices(t *testing.T) {
 	}
 }
 
-// Services that go give back what they held in the kernel.
+// Services that go, one after the other or together, give back what they held in the kernel.
 func TestMemoryOfServicesThatGo(t *testing.T) {
 	const services = 60
 	m := newMachine(t)
 	r := m.start(manyServices(services, 2))
 	defer r.stop()
+	left := func(how string, before int) {
+		t.Helper()
+		if after, bytes := m.tableBytes(); before < 3 || after != 1 {
+			t.Errorf("one service of %d is left, as others went %s, and the kernel holds %d of %d "+
+				"blocks, %d bytes", services, how, after, before, bytes)
+		}
+	}
 	before, _ := m.tableBytes()
 	for i := range services - 1 {
 		if _, err := r.DeleteService(t.Context(), fmt.Sprintf("s%d", i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if after, bytes := m.tableBytes(); before < 3 || after != 1 {
-		t.Errorf("one service of %d is left, and the kernel holds %d of %d blocks, %d bytes",
-			services, after, before, bytes)
+	left("alone", before)
+	for _, many := range []int{services, 1} {
+		before, _ = m.tableBytes()
+		if _, err := r.apply(m.text(manyServices(many, 2)), false); err != nil {
+			t.Fatal(err)
+		}
 	}
+	left("together", before)
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -235,23 +236,45 @@ func blockSpec(size uint32) *ebpf.MapSpec {
 		ValueSize: uint32(chainBytes), MaxEntries: size, Flags: unix.BPF_F_MMAPABLE}
 }
 
+// deletedAtOnce is how many blocks are taken out side by side. The kernel returns when no packet
+// looks at the block any more, and waits for that for all of them at once.
+const deletedAtOnce = 16
+
 // trim gives the blocks back in which nothing is.
 func (b *chainBlocks) trim() error {
-	var errs []error
+	var empty []uint32
 	for n, block := range b.blocks {
 		number := uint32(n)
-		if block == nil || slices.Contains(b.missing, number) ||
-			!slices.Equal(block.free, []stretch{b.all(number)}) {
-			continue
+		if block != nil && !slices.Contains(b.missing, number) &&
+			slices.Equal(block.free, []stretch{b.all(number)}) {
+			empty = append(empty, number)
 		}
-		err := b.await(func() error { return b.tables.Delete(number) })
-		if err == nil {
-			err = block.unmap()
-			b.blocks[n] = nil
-		}
-		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	if len(empty) == 0 {
+		return nil
+	}
+	failures := make([]error, len(empty))
+	err := b.await(func() error {
+		var group errgroup.Group
+		group.SetLimit(deletedAtOnce)
+		for i, number := range empty {
+			group.Go(func() error {
+				failures[i] = b.tables.Delete(number)
+				return nil
+			})
+		}
+		return group.Wait()
+	})
+	if err != nil {
+		return err
+	}
+	for i, number := range empty {
+		if failures[i] == nil {
+			failures[i] = b.blocks[number].unmap()
+			b.blocks[number] = nil
+		}
+	}
+	return errors.Join(failures...)
 }
 
 func (b *chainBlocks) close() {

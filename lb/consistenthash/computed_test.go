@@ -15,30 +15,38 @@ import (
 func TestComputedIsTheRanking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots, seed := rapid.IntRange(1, 40).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed")
-		members := drawMembers(t, "members")
-		kept, err := consistenthash.Rank(slots, seed, members)
-		if err != nil {
-			t.Fatal(err)
-		}
-		computed, err := consistenthash.Compute(seed, members)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var near consistenthash.Near
+		kept, computed := sameFirst(t, slots, seed, drawMembers(t, "members"))
 		for slot := range slots {
-			var space [consistenthash.Depth]uint16
-			want := kept.First(slot)
-			if got := computed.First(slot, &space); !slices.Equal(got, want) {
-				t.Fatalf("slot %d: %v first, in the ranking %v", slot, got, want)
-			}
-			if got := computed.FirstNear(slot, &near, space[:]); !slices.Equal(got, want) {
-				t.Fatalf("slot %d: %v first with those near, in the ranking %v", slot, got, want)
-			}
 			if got, want := computed.All(slot), kept.All(slot); !slices.Equal(got, want) {
 				t.Fatalf("slot %d: %v, in the ranking %v", slot, got, want)
 			}
 		}
 	})
+}
+
+// sameFirst sees that the best of the slots are those of the kept ranking.
+func sameFirst(t rapid.TB, slots int, seed uint64, members []consistenthash.Member) (
+	kept *consistenthash.Ranking, computed *consistenthash.Computed) {
+	t.Helper()
+	kept, err := consistenthash.Rank(slots, seed, members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if computed, err = consistenthash.Compute(seed, members); err != nil {
+		t.Fatal(err)
+	}
+	var near consistenthash.Near
+	for slot := range slots {
+		var space [consistenthash.Depth]uint16
+		want := kept.First(slot)
+		if got := computed.First(slot, &space); !slices.Equal(got, want) {
+			t.Fatalf("slot %d: %v first, in the ranking %v", slot, got, want)
+		}
+		if got := computed.FirstNear(slot, &near, space[:]); !slices.Equal(got, want) {
+			t.Fatalf("slot %d: %v first with those near, in the ranking %v", slot, got, want)
+		}
+	}
+	return kept, computed
 }
 
 func BenchmarkComputedFirst(b *testing.B) {
@@ -103,28 +111,8 @@ func TestComputedNear(t *testing.T) {
 			"weighted": weighted(n, 1, 4), "far apart": weighted(n, 1, 1<<32-1)} {
 			t.Run(fmt.Sprintf("%d %s", n, kind), func(t *testing.T) {
 				t.Parallel()
-				sameNear(t, slots, members)
+				sameFirst(t, slots, 7, members)
 			})
-		}
-	}
-}
-
-func sameNear(t *testing.T, slots int, members []consistenthash.Member) {
-	t.Helper()
-	kept := rank(t, slots, 7, members)
-	computed, err := consistenthash.Compute(7, members)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var near consistenthash.Near
-	for slot := range slots {
-		var space [consistenthash.Depth]uint16
-		want := kept.First(slot)
-		if got := computed.First(slot, &space); !slices.Equal(got, want) {
-			t.Fatalf("slot %d: %v first, in the ranking %v", slot, got, want)
-		}
-		if got := computed.FirstNear(slot, &near, space[:]); !slices.Equal(got, want) {
-			t.Fatalf("slot %d: %v first with those near, in the ranking %v", slot, got, want)
 		}
 	}
 }

@@ -41,3 +41,32 @@
 	VPADDQ  Z10, Z31, Z31; \
 	VPCMPUQ $2, Z31, Z30, K1; \
 	KORW    K1, K2, K2
+
+// CLEAR empties the places of the best members, RowPlaces of them, and that behind.
+#define CLEAR \
+	VPXORQ Z16, Z16, Z16; \
+	VPXORQ Z17, Z17, Z17; \
+	VPXORQ Z18, Z18, Z18; \
+	VPXORQ Z19, Z19, Z19; \
+	VPXORQ Z20, Z20, Z20; \
+	VPXORQ Z21, Z21, Z21; \
+	VPXORQ Z22, Z22, Z22
+
+// KEEP_BEST keeps in the places of the best.
+#define KEEP_BEST \
+	KEEP(Z16); \
+	KEEP(Z17); \
+	KEEP(Z18); \
+	KEEP(Z19); \
+	KEEP(Z20); \
+	KEEP(Z21)
+
+// APART_BEST compares the best, and the last of them with the place behind.
+#define APART_BEST \
+	KXORW K2, K2, K2; \
+	APART(0, Z16, Z17); \
+	APART(1, Z17, Z18); \
+	APART(2, Z18, Z19); \
+	APART(3, Z19, Z20); \
+	APART(4, Z20, Z21); \
+	APART(5, Z21, Z22)

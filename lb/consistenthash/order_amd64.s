@@ -43,13 +43,7 @@ TEXT ·orderVector(SB), NOSPLIT, $0-65
 	MIX_BEGIN
 	ORDER_BEGIN
 	VPXORQ       Z11, Z11, Z11          // place of the member
-	VPXORQ       Z16, Z16, Z16
-	VPXORQ       Z17, Z17, Z17
-	VPXORQ       Z18, Z18, Z18
-	VPXORQ       Z19, Z19, Z19
-	VPXORQ       Z20, Z20, Z20
-	VPXORQ       Z21, Z21, Z21
-	VPXORQ       Z22, Z22, Z22
+	CLEAR
 	VPXORQ       Z23, Z23, Z23
 	VPXORQ       Z24, Z24, Z24
 	VPXORQ       Z25, Z25, Z25
@@ -78,12 +72,7 @@ member:
 
 drawn:
 	PLACE
-	KEEP(Z16)
-	KEEP(Z17)
-	KEEP(Z18)
-	KEEP(Z19)
-	KEEP(Z20)
-	KEEP(Z21)
+	KEEP_BEST
 	KEEP(Z22)
 	KEEP(Z23)
 	KEEP(Z24)
@@ -95,13 +84,7 @@ drawn:
 	JMP         member
 
 ordered:
-	KXORW K2, K2, K2
-	APART(0, Z16, Z17)
-	APART(1, Z17, Z18)
-	APART(2, Z18, Z19)
-	APART(3, Z19, Z20)
-	APART(4, Z20, Z21)
-	APART(5, Z21, Z22)
+	APART_BEST
 	APART(6, Z22, Z23)
 	APART(7, Z23, Z24)
 	APART(8, Z24, Z25)

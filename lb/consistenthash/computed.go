@@ -6,7 +6,7 @@ import "slices"
 const Depth = rankingDepth
 
 // Computed is a Ranking that keeps nothing: each order is computed when it is asked for. With few
-// members that takes less time than a Ranking saves, and no memory.
+// members that takes less time than a Ranking saves, and no memory. Its slots are below LargeTable.
 type Computed struct {
 	seed     uint64
 	members  []Member  // of positive weight, by ascending id

@@ -27,6 +27,7 @@ type Ranking struct {
 	pages   []*orderPage // shared with the ranking before, where nothing differs
 	reach   []uint16     // by slot: what its bound's score is at most, see reachOf
 	lent    bool         // reach is the ranking's before, too
+	worst   float64      // of a large table, in place of reach: no bound's score exceeds it
 	index   *slotIndex
 }
 
@@ -53,13 +54,17 @@ func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Ranking{seed: seed, slots: slots, members: sorted, scorer: newScorer(seed, sorted)}
+	r := &Ranking{seed: seed, slots: slots, members: sorted, scorer: newScorer(seed, slots, sorted)}
 	all := make([]orderPage, (slots+pageSlots-1)/pageSlots)
 	for i := range all {
 		r.pages = append(r.pages, &all[i])
 	}
-	r.reach = make([]uint16, len(all)*pageSlots)
-	r.fillAll()
+	if r.scorer.prefers.large() {
+		r.fillLarge()
+	} else {
+		r.reach = make([]uint16, len(all)*pageSlots)
+		r.fillAll()
+	}
 	r.index = newSlotIndex(r)
 	return r, nil
 }
@@ -96,8 +101,9 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 		return next, nil, err
 	}
 	next = &Ranking{
-		seed: r.seed, slots: r.slots, members: sorted, scorer: newScorer(r.seed, sorted),
-		pages: slices.Clone(r.pages), reach: r.reach, lent: true,
+		seed: r.seed, slots: r.slots, members: sorted,
+		scorer: newScorer(r.seed, r.slots, sorted),
+		pages:  slices.Clone(r.pages), reach: r.reach, lent: true, worst: r.worst,
 		index: r.index.following(joined),
 	}
 	defer func() { next.index.renew(next) }()

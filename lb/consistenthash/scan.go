@@ -20,6 +20,10 @@ func reachOf(score float64) uint16 {
 
 // widen keeps the bound of a slot within its reach.
 func (r *Ranking) widen(slot int, score float64) {
+	if r.scorer.prefers.large() {
+		r.worst = max(r.worst, score)
+		return
+	}
 	to := reachOf(score)
 	if to <= r.reach[slot] {
 		return
@@ -50,6 +54,9 @@ func (s *scorer) sought(id uint16) sought {
 
 // within returns the slots in which a member stands before the bound, in ascending order.
 func (r *Ranking) within(id uint16) (slots []int32) {
+	if r.scorer.prefers.large() {
+		return r.withinLarge(id)
+	}
 	var hits [scanSlots]int32
 	who := r.scorer.sought(id)
 	for first := 0; first < len(r.reach); first += scanSlots {

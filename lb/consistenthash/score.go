@@ -26,9 +26,10 @@ var everybody = standing{score: math.Inf(1)}
 
 // scorer gives each member its score in a slot; the lowest is the best.
 type scorer struct {
-	seed  uint64
-	known []scored // by id
-	logs  *[1<<logBits + 1]uint32
+	seed    uint64
+	prefers preferences
+	known   []scored // by id
+	logs    *[1<<logBits + 1]uint32
 }
 
 // scored is what a member's scores follow from.
@@ -39,8 +40,8 @@ type scored struct {
 
 func (m Member) scored() scored { return scored{m.key(), 1 / float64(m.Weight)} }
 
-func newScorer(seed uint64, members []Member) *scorer {
-	s := &scorer{seed: mix(seed), logs: logTable()}
+func newScorer(seed uint64, slots int, members []Member) *scorer {
+	s := &scorer{seed: mix(seed), prefers: preferencesOf(slots), logs: logTable()}
 	if len(members) > 0 {
 		s.known = make([]scored, int(members[len(members)-1].ID)+1)
 	}
@@ -54,7 +55,19 @@ func newScorer(seed uint64, members []Member) *scorer {
 // as its rate, so the lowest score of several is a member's with a probability in proportion to its
 // weight. Every machine gets the same number.
 func (s *scorer) standing(slot int, id uint16) standing {
+	if s.prefers.large() {
+		return s.preferred(slot, id, s.prefers.of(s.orderOf(id), slot))
+	}
 	return s.standingOf(drawOf(s.seed, slot, s.known[id].key), id)
+}
+
+// orderOf is the key of a member's preferences.
+func (s *scorer) orderOf(id uint16) uint64 { return mix(s.seed ^ s.known[id].key) }
+
+// preferred is a member's standing in a slot of a large table that it prefers so much.
+func (s *scorer) preferred(slot int, id uint16, preference uint64) standing {
+	draw := drawOf(s.seed, slot, s.known[id].key)
+	return s.standingOf(s.prefers.draw(draw, preference), id)
 }
 
 // drawOf is the number of a member's key in a slot, uniformly distributed; the higher, the better.

@@ -16,7 +16,7 @@ func (s Spec) Footprint(backends int) int {
 	switch {
 	case s.Method == Exact:
 		bytes += s.Candidates*2*s.Buckets + 2*spareSlots
-	case s.Method == Rendezvous && s.Buckets*backends > mostScores:
+	case s.Method == Rendezvous && !s.computesOrders(backends):
 		bytes += consistenthash.Footprint(s.Buckets, backends)
 	}
 	return bytes

@@ -13,7 +13,7 @@ import (
 // down, so it can name in reserve who may have connections from before this edge was there.
 //
 // With few backends and buckets the orders are computed each time, which takes no memory; with many
-// they are kept. They are the same.
+// they are kept.
 type rankedSelection struct {
 	spec     Spec
 	computed *consistenthash.Computed // nil: kept
@@ -24,9 +24,15 @@ type rankedSelection struct {
 // ms.
 const mostScores = 1 << 19
 
+// computesOrders says whether the orders of so many backends are computed.
+func (s Spec) computesOrders(backends int) bool {
+	return backends == 0 ||
+		s.Buckets < consistenthash.LargeTable && s.Buckets*backends <= mostScores
+}
+
 func newRanked(spec Spec, members []consistenthash.Member) (s *rankedSelection, err error) {
 	s = &rankedSelection{spec: spec}
-	if spec.Buckets*len(members) <= mostScores {
+	if spec.computesOrders(len(members)) {
 		s.computed, err = consistenthash.Compute(spec.Seed, members)
 	} else {
 		s.ranking, err = consistenthash.Rank(spec.Buckets, spec.Seed, members)
@@ -39,7 +45,7 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 	for i, b := range backends {
 		listed[i] = b.member()
 	}
-	if s.ranking == nil || s.spec.Buckets*len(listed) <= mostScores {
+	if s.ranking == nil || s.spec.computesOrders(len(listed)) {
 		next, err := newRanked(s.spec, listed)
 		if err == nil && s.computed != nil && next.computed != nil &&
 			s.computed.Same(next.computed) && sameEligible(before, backends) {

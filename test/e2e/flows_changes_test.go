@@ -47,6 +47,11 @@ func (p *flowPlan) servicesAndChanges(count int) (exact *flowService) {
 	}, append(slices.Clone(many), comes)...)
 	p.each(large, func(s *flowService) { p.put(s, 3, "draining", 1) })
 	p.each(first, func(s *flowService) { p.put(s, 0, "up", s.last().backends[0].weight) })
+	p.each(large, func(s *flowService) {
+		p.join(s)
+		p.put(s, 1, "up", 3)
+		p.leave(s, 4)
+	})
 	p.apply(weigh(2), many...)
 	for backend := range 3 {
 		p.put(full, backend, "draining", 1)

@@ -155,12 +155,15 @@ type scoredBackend struct {
 
 // order is that of a bucket's backends, who have a weight: the lowest score first. It is unsure if
 // two of the first ones are close.
-func (v *flowVersion) order(seed uint64, bucket int) (order []scoredBackend, unsure bool) {
+func (v *flowVersion) order(seed uint64, bucket, buckets int) (order []scoredBackend, unsure bool) {
 	for _, b := range v.backends {
 		if b.weight == 0 {
 			continue
 		}
 		draw := splitMix(seed ^ splitMix(uint64(bucket)<<16^uint64(b.id)))
+		if buckets >= 100_000 {
+			draw = largeDraw(draw, splitMix(seed^uint64(b.id)), uint64(bucket), buckets)
+		}
 		order = append(order, scoredBackend{b.id,
 			(64 - math.Log2(float64(draw)+1)) / float64(b.weight), closeScores / float64(b.weight),
 			b.state == "up", b.state == "down"})
@@ -176,6 +179,18 @@ func (v *flowVersion) order(seed uint64, bucket int) (order []scoredBackend, uns
 		unsure = unsure || b.score-a.score < a.unsure+b.unsure
 	}
 	return order, unsure
+}
+
+// largeDraw is a draw of a large table, from that of another one.
+func largeDraw(draw, key, bucket uint64, buckets int) uint64 {
+	size := bits.Len(uint(buckets - 1))
+	half := size / 2
+	high, low := bucket>>half, bucket&(1<<half-1)
+	for round := uint64(0); round < 4; round += 2 {
+		high ^= splitMix(key^round<<32^low) & (1<<(size-half) - 1)
+		low ^= splitMix(key^(round+1)<<32^high) & (1<<half - 1)
+	}
+	return (1<<size-1-(high<<half|low))<<(64-size) | draw>>size
 }
 
 // chains are those of a bucket in all versions of its service. Not sure: see order.
@@ -194,7 +209,7 @@ func (s *flowService) chains(bucket int) (chains []expected, sure bool) {
 			chains = append(chains, v.modulo(bucket))
 			continue
 		}
-		order, unsure := v.order(s.seed, bucket)
+		order, unsure := v.order(s.seed, bucket, s.buckets)
 		sure = sure && !unsure
 		owners = slices.DeleteFunc(owners, func(id uint16) bool { return !v.alive(id) })
 		var c expected

@@ -13,7 +13,7 @@ import (
 
 // A Computed has the orders of the Ranking of the same members.
 func TestComputedIsTheRanking(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	consistenthash.EachWay(t, rapid.MakeCheck(func(t *rapid.T) {
 		slots, seed := rapid.IntRange(1, 40).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed")
 		kept, computed := sameFirst(t, slots, seed, drawMembers(t, "members"))
 		for slot := range slots {
@@ -21,7 +21,7 @@ func TestComputedIsTheRanking(t *testing.T) {
 				t.Fatalf("slot %d: %v, in the ranking %v", slot, got, want)
 			}
 		}
-	})
+	}))
 }
 
 // sameFirst sees that the best of the slots are those of the kept ranking.
@@ -102,6 +102,10 @@ func weighted(n int, least, most uint32) []consistenthash.Member {
 // Of members of equal weight the draws decide, and of others the scores, where they are far enough
 // from one another.
 func TestComputedNear(t *testing.T) {
+	consistenthash.EachWay(t, computedNear)
+}
+
+func computedNear(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 40, 1023, 1024, 1025} {
 		slots := 20_000
 		if n > 100 {
@@ -119,8 +123,12 @@ func TestComputedNear(t *testing.T) {
 
 // Draws that are too close to decide are found in eight slots at once as in one.
 func TestCloseDraws(t *testing.T) {
-	if !consistenthash.Vector() {
-		return // there is one way only
+	consistenthash.EachWay(t, closeDraws)
+}
+
+func closeDraws(t *testing.T) {
+	if consistenthash.OneByOne() {
+		return
 	}
 	for _, members := range []int{1, 7, 12, 13, 100} {
 		computed, err := consistenthash.Compute(7, equalMembers(members))

@@ -1,15 +1,30 @@
 package consistenthash
 
+import "testing"
+
 // Slots returns the number of slots.
 func (t *Table) Slots() int { return len(t.owners) }
 
-// Plainly runs a function as on a processor that compares one slot at a time.
-func Plainly(run func()) {
-	before, words := vector, vectorWords
-	vector, vectorWords = false, false
-	defer func() { vector, vectorWords = before, words }()
-	run()
+// EachWay runs a test in each way in which the processor can look at slots: as many at once as it
+// can, with halves of numbers, and one.
+func EachWay(t *testing.T, run func(t *testing.T)) {
+	eight, four, words := vector, halves, vectorWords
+	ways := map[string]bool{"at once": eight, "by halves": four, "one by one": true}
+	for way, has := range ways {
+		if !has {
+			continue
+		}
+		t.Run(way, func(t *testing.T) {
+			t.Cleanup(func() { vector, halves, vectorWords = eight, four, words })
+			vector, vectorWords = eight && way == "at once", words && way == "at once"
+			halves = way == "by halves"
+			run(t)
+		})
+	}
 }
+
+// OneByOne reports whether one slot is looked at after the other.
+func OneByOne() bool { return !vector && !halves }
 
 // Sought is in how many slots a closer look is needed for a member.
 func (r *Ranking) Sought(id uint16) int {
@@ -43,11 +58,8 @@ func (c *Computed) CloseRows(first int, rows *[RowSlots]Row) (alone, atOnce uint
 			alone |= 1 << i
 		}
 	}
+	if !vectorWords {
+		return alone, r.writeNear(first, rows)
+	}
 	return alone, rowsVector(c.keys, c.seed, first, &r.words, &r.mask, &r.rest, rows)
 }
-
-// VectorRows reports whether it writes rows of eight slots at once.
-func VectorRows() bool { return vectorWords }
-
-// Vector reports whether the processor orders eight slots at once.
-func Vector() bool { return vector }

@@ -18,13 +18,13 @@ type Near struct {
 // is space for, Depth at most: where the processor can, the orders of eight slots are computed in
 // one go.
 func (c *Computed) FirstNear(slot int, near *Near, space []uint16) []uint16 {
-	if len(c.members) > nearPlaces+1 || !vector {
+	if len(c.members) > nearPlaces+1 || !vector && !halves {
 		return c.copied(slot, space)
 	}
 	lane := slot % nearSlots
 	if first := slot - lane; near.of != c || near.first != first {
 		near.of, near.first = c, first
-		near.close = c.order(first, &near.words)
+		near.close = c.order(first, true, &near.words)
 	}
 	if near.close>>lane&1 != 0 {
 		return c.copied(slot, space)
@@ -36,11 +36,15 @@ func (c *Computed) FirstNear(slot int, near *Near, space []uint16) []uint16 {
 	return space
 }
 
-// order writes the orders of eight slots as words, and which of them the words do not decide.
-func (c *Computed) order(first int, words *[Depth + 1][nearSlots]uint64) (close uint8) {
+// order writes the orders of eight slots as words, and which of them the words do not decide. If
+// not deep, the best RowPlaces may be all that it writes.
+func (c *Computed) order(first int, deep bool, words *[Depth + 1][nearSlots]uint64) (close uint8) {
 	var inverses *float64
 	if !c.equal {
 		inverses = &c.inverses[0]
+	}
+	if !vector {
+		return orderHalves(c.keys, inverses, c.logs, c.seed, first, deep, words)
 	}
 	return orderVector(c.keys, inverses, c.logs, c.seed, first, words)
 }

@@ -10,15 +10,16 @@ import (
 // TestRowsAreTheRanking: rows have the words of those who come first in a ranking that is kept, and
 // else what all rows have.
 func TestRowsAreTheRanking(t *testing.T) {
-	for _, members := range []int{0, 1, 2, 3, 5, 6, 7, 8, 10, 12, 13, 31, 32, 33, 100} {
-		list := equalMembers(members)
-		compareRows(t, list)
-		consistenthash.Plainly(func() { compareRows(t, list) })
-		if members > 1 {
-			list[members/2].Weight++
+	consistenthash.EachWay(t, func(t *testing.T) {
+		for _, members := range []int{0, 1, 2, 3, 5, 6, 7, 8, 10, 12, 13, 31, 32, 33, 100} {
+			list := equalMembers(members)
 			compareRows(t, list)
+			if members > 1 {
+				list[members/2].Weight++
+				compareRows(t, list)
+			}
 		}
-	}
+	})
 }
 
 func compareRows(t *testing.T, members []consistenthash.Member) {
@@ -59,8 +60,12 @@ func compareRows(t *testing.T, members []consistenthash.Member) {
 // TestCloseRows: draws that are too close to decide are found in eight rows at once as in one slot,
 // and such rows are right, too.
 func TestCloseRows(t *testing.T) {
-	if !consistenthash.VectorRows() {
-		return // there is one way only
+	consistenthash.EachWay(t, closeRows)
+}
+
+func closeRows(t *testing.T) {
+	if consistenthash.OneByOne() {
+		return
 	}
 	var rows [consistenthash.RowSlots]consistenthash.Row
 	for _, members := range []int{1, 7, 12} {

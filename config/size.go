@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"math/big"
 )
 
 // A service's table has as many buckets as it needs, for ever: which backends there are at
@@ -27,10 +26,19 @@ const (
 // bucketsFor is the smallest prime that gives bucketsPerBackend to each.
 func bucketsFor(backends int) int {
 	buckets := max(minBuckets, bucketsPerBackend*backends)
-	for !big.NewInt(int64(buckets)).ProbablyPrime(0) { // exact below 2^64
+	for !isPrime(buckets) {
 		buckets++
 	}
 	return buckets
+}
+
+func isPrime(n int) bool {
+	for divisor := 2; divisor*divisor <= n; divisor++ {
+		if n%divisor == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // shareWarnings are about services whose file names too many backends for their buckets.

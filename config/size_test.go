@@ -3,6 +3,7 @@ package config_test
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -30,6 +31,14 @@ func TestBucketsByNeed(t *testing.T) {
 		if got != test.want || declared != test.declared {
 			t.Errorf("buckets %d, maxBackends %d: %d buckets, declared %t; want %d, %t",
 				test.edge, test.backends, got, declared, test.want, test.declared)
+		}
+	}
+	for backends := 11; backends <= 10000; backends++ {
+		got, _ := sized(0, backends)
+		for n := 100 * backends; n <= got; n++ {
+			if big.NewInt(int64(n)).ProbablyPrime(0) != (n == got) { // exact below 2^64
+				t.Fatalf("maxBackends %d: %d buckets, and %d", backends, got, n)
+			}
 		}
 	}
 	e := &config.Edge{}

@@ -46,10 +46,14 @@ func (f *filling) end(o *order) {
 
 // fill finds the best members of a slot among all.
 func (r *Ranking) fill(slot int, o *order) {
+	r.findBest(slot, o)
+	r.widen(slot, o.bound.score)
+}
+
+func (r *Ranking) findBest(slot int, o *order) {
 	var f filling
 	f.begin(r.scorer, slot, r.members)
 	f.end(o)
-	r.widen(slot, f.bound.score)
 }
 
 // firstMembers are as many as are entered in all slots one by one. The others are looked for as

@@ -161,9 +161,10 @@ func (e *Room) lost(
 			if err != nil {
 				return nil, err
 			}
-			if s.share = pool.Lost(chains, next.Generation.AllChains(), rehashed,
-				same); running != nil {
-				s.share = e.Runs.lostShare(running, next, edge.Next.former, rehashed, same)
+			if running != nil {
+				s.share = e.Runs.lostShare(running, chains, next, edge.Next.former, rehashed, same)
+			} else {
+				s.share = pool.Lost(chains, next.Generation.AllChains(), rehashed, same)
 			}
 		} else if pool.Lost(chains, nil, true, func(uint16) uint16 { return 0 }) == 0 {
 			continue // it had no backends
@@ -180,9 +181,9 @@ func (e *Room) lost(
 
 // lostShare is of the connections of a running service at whose chains no packets arrive after a
 // change, and of those from before an earlier one.
-func (e *Role) lostShare(running, next *Service, f *former, rehashed bool,
-	same func(id uint16) uint16) (share float64) {
-	chains, now := running.Generation.AllChains(), next.Generation.AllChains()
+func (e *Role) lostShare(running *Service, chains []pool.Chain, next *Service, f *former,
+	rehashed bool, same func(id uint16) uint16) (share float64) {
+	now := next.Generation.AllChains()
 	if next.former != nil {
 		now = pool.Beside(now, f.services[next.Endpoint.String()].Continuity.Candidates)
 	}
@@ -236,15 +237,23 @@ func (e *Room) translation(
 	for id, sid := range next.pastSIDs {
 		now[sid] = id
 	}
-	ids := map[uint16]uint16{}
+	var ids []uint16 // by id, asked for each candidate of all chains
 	for _, b := range old.Backends {
 		id, err := e.Store.Kept.SIDs.Number(before.Domain.Block, b.SID)
 		if err != nil {
 			return nil, err
 		}
+		if more := int(id) + 1 - len(ids); more > 0 {
+			ids = append(ids, make([]uint16, more)...)
+		}
 		ids[id] = now[b.SID]
 	}
-	return func(id uint16) uint16 { return ids[id] }, nil
+	return func(id uint16) uint16 {
+		if int(id) >= len(ids) {
+			return 0
+		}
+		return ids[id]
+	}, nil
 }
 
 // countPatience bounds how long hosts are asked for their connections.

@@ -243,7 +243,8 @@ var sessions = []struct {
 		"apply -f testdata/other-socket.yaml",
 	}},
 	{"usage", fakeNode, false, []string{
-		"", "service", "service lst", "servce", "nonsense", "status -o xml", "status --color pink",
+		"", "service", "service lst", "servce", "nonsense", "drain web b1",
+		"add", "service drain", "backend show", "status -o xml", "status --color pink",
 		"status extra", "monitor -o yaml",
 		"$ SEXTANT_OUTPUT=name", "status", "status -o wide --brief", "$ SEXTANT_OUTPUT=xml",
 		"status",

@@ -214,12 +214,34 @@ func chooseSubcommand(cmd *cobra.Command, args []string) error {
 		}
 		return usageErrorf("say what to do: %s", strings.Join(subcommandNames(cmd), ", "))
 	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	near, others := cmd.SuggestionsFor(args[0]), ofOtherNouns(cmd, args[0])
+	if !cmd.HasParent() && len(others) > 0 || len(near) == 0 && len(others) <= mostOthers {
+		near = others
+	}
+	if len(near) > 0 {
 		return usageErrorf("unknown command %q; did you mean %s?", args[0],
 			strings.Join(near, " or "))
 	}
 	return usageErrorf("unknown command %q; known: %s", args[0],
 		strings.Join(subcommandNames(cmd), ", "))
+}
+
+// mostOthers is how many commands of other nouns are named rather than those of the noun.
+const mostOthers = 2
+
+// ofOtherNouns are commands with a verb that the one asked for does not have.
+func ofOtherNouns(cmd *cobra.Command, verb string) (commands []string) {
+	for _, noun := range cmd.Root().Commands() {
+		if noun == cmd || !noun.IsAvailableCommand() {
+			continue
+		}
+		for _, c := range noun.Commands() {
+			if c.Name() == verb && c.IsAvailableCommand() {
+				commands = append(commands, noun.Name()+" "+verb)
+			}
+		}
+	}
+	return commands
 }
 
 func subcommandNames(cmd *cobra.Command) []string {

@@ -103,10 +103,11 @@ func continued(
 	for id := range alive(listed).all() {
 		named.add(name(id))
 	}
-	counting := newTally(nil)
+	var counted []uint16
 	if g.first != nil {
-		counting = newTally(g.first.named(name))
+		counted = g.first.named(name)
 	}
+	counting := newTally(counted)
 	defer counting.end()
 	for i := range chains {
 		c := &chains[i]

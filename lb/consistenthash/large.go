@@ -11,11 +11,11 @@ import (
 // A large table is ranked along the preferences of its members: few of each are looked at, and none
 // of the slots in which it is far behind.
 
-// stepEntries is by how many members, in the mean, a slot's order grows in a step of fillLarge: so
+// stepEntries is by how many members, in the mean, a slot's order grows in a step of fillRange: so
 // few that nearly all come behind those of the steps before.
 const stepEntries = 1.0 / 4
 
-// mostLacking is one of how many slots may know too few members when fillLarge looks at each of
+// mostLacking is one of how many slots may know too few members when fillRange looks at each of
 // those slots by itself.
 const mostLacking = 4096
 

@@ -115,8 +115,8 @@ func ipNet(p netip.Prefix) *net.IPNet {
 }
 
 func must(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // it takes a while
 		t.Fatalf("%v\n%s", err, VerifierLog(err))
 	}
 }

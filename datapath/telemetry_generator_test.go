@@ -13,11 +13,11 @@ import (
 type telemetryGenerator struct{ *rand.Rand }
 
 func (g telemetryGenerator) octets(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(g.Uint32())
+	b := make([]byte, 0, n+7)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, g.Uint64())
 	}
-	return b
+	return b[:n:n]
 }
 
 func (g telemetryGenerator) pick(from ...int) int { return from[g.IntN(len(from))] }

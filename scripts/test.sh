@@ -14,7 +14,7 @@ fi
 
 run() {
 	local status=0
-	go test -v -count=1 -timeout "${TEST_TIMEOUT:-20m}" -exec "$PWD/scripts/as-root.sh" "$@" || status=$?
+	go test -v -count=1 -timeout "${TEST_TIMEOUT:-30m}" -exec "$PWD/scripts/as-root.sh" "$@" || status=$?
 	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 	return $status
 }

@@ -58,6 +58,23 @@ GLOBL four<>(SB), RODATA|NOPTR, $32
 	VPSRLQ $31, x, t; \
 	VPXOR  t, x, x
 
+// MIX_BEGIN puts what MIX needs into Y2 to Y6.
+#define MIX_BEGIN \
+	VMOVDQU golden<>(SB), Y2; \
+	VMOVDQU first<>(SB), Y3; \
+	VMOVDQU firstUpper<>(SB), Y4; \
+	VMOVDQU second<>(SB), Y5; \
+	VMOVDQU secondUpper<>(SB), Y6
+
+// DRAW makes draws of keys that are combined with slots, in Y8 and Y13. Y0 is the seed.
+#define DRAW \
+	MIX(Y8, Y9, Y10); \
+	MIX(Y13, Y14, Y15); \
+	VPXOR Y0, Y8, Y8; \
+	VPXOR Y0, Y13, Y13; \
+	MIX(Y8, Y9, Y10); \
+	MIX(Y13, Y14, Y15)
+
 // SCORE makes scores of the draws in Y8, as standing in score.go has them, inverted so that the
 // lowest score is the highest word. A number that has each bit cleared behind a one has the same
 // zeros before it, and no other ones when it is rounded. Y9 to Y12 are lost.
@@ -127,15 +144,24 @@ GLOBL four<>(SB), RODATA|NOPTR, $32
 
 CONSTANT(others, $(4<<16)) // from a slot of the first half to that of the second
 
-// COMPARE puts the slots that are not close into Y15.
-#define COMPARE \
-	VPCMPEQQ Y15, Y15, Y15; \
-	APART(0, Y0, Y1); \
-	APART(1, Y1, Y2); \
-	APART(2, Y2, Y3); \
-	APART(3, Y3, Y4); \
-	APART(4, Y4, Y5); \
-	APART(5, Y5, Y6)
+// LOAD_BEST and LOAD_REST take the places of the half R11 from the words: the best with that behind,
+// and all others.
+#define LOAD_BEST \
+	VMOVDQU 0(DI)(R11*1), Y0; \
+	VMOVDQU 64(DI)(R11*1), Y1; \
+	VMOVDQU 128(DI)(R11*1), Y2; \
+	VMOVDQU 192(DI)(R11*1), Y3; \
+	VMOVDQU 256(DI)(R11*1), Y4; \
+	VMOVDQU 320(DI)(R11*1), Y5; \
+	VMOVDQU 384(DI)(R11*1), Y6
+
+#define LOAD_REST \
+	VMOVDQU 448(DI)(R11*1), Y7; \
+	VMOVDQU 512(DI)(R11*1), Y8; \
+	VMOVDQU 576(DI)(R11*1), Y9; \
+	VMOVDQU 640(DI)(R11*1), Y10; \
+	VMOVDQU 704(DI)(R11*1), Y11; \
+	VMOVDQU 768(DI)(R11*1), Y12
 
 // Members are ordered some at a time, as many as there is space for.
 #define MEMBERS 10
@@ -180,11 +206,7 @@ some:
 	VPBROADCASTQ first+48(FP), Y1
 	VPADDQ       four<>(SB), Y1, Y1
 	VPSLLQ       $16, Y1, Y1           // slots, as drawOf has them
-	VMOVDQU      golden<>(SB), Y2
-	VMOVDQU      first<>(SB), Y3
-	VMOVDQU      firstUpper<>(SB), Y4
-	VMOVDQU      second<>(SB), Y5
-	VMOVDQU      secondUpper<>(SB), Y6
+	MIX_BEGIN
 	VMOVDQU      places<>(SB), Y7
 
 member:
@@ -192,12 +214,7 @@ member:
 	VPADDQ       others<>(SB), Y1, Y13
 	VPXOR        Y13, Y8, Y13
 	VPXOR        Y1, Y8, Y8
-	MIX(Y8, Y9, Y10)
-	MIX(Y13, Y14, Y15)
-	VPXOR        Y0, Y8, Y8
-	VPXOR        Y0, Y13, Y13
-	MIX(Y8, Y9, Y10)
-	MIX(Y13, Y14, Y15)
+	DRAW
 	TESTQ        R10, R10
 	JNE          score
 	VPSRLQ       $1, Y8, Y8
@@ -230,13 +247,7 @@ word:
 half:
 	LEAQ    drawn-656(SP), R8
 	ADDQ    R11, R8
-	VMOVDQU 0(DI)(R11*1), Y0
-	VMOVDQU 64(DI)(R11*1), Y1
-	VMOVDQU 128(DI)(R11*1), Y2
-	VMOVDQU 192(DI)(R11*1), Y3
-	VMOVDQU 256(DI)(R11*1), Y4
-	VMOVDQU 320(DI)(R11*1), Y5
-	VMOVDQU 384(DI)(R11*1), Y6
+	LOAD_BEST
 	CMPB    deep+56(FP), $0
 	JNE     deep
 
@@ -250,12 +261,7 @@ shallow:
 	JMP     kept
 
 deep:
-	VMOVDQU 448(DI)(R11*1), Y7
-	VMOVDQU 512(DI)(R11*1), Y8
-	VMOVDQU 576(DI)(R11*1), Y9
-	VMOVDQU 640(DI)(R11*1), Y10
-	VMOVDQU 704(DI)(R11*1), Y11
-	VMOVDQU 768(DI)(R11*1), Y12
+	LOAD_REST
 
 deeper:
 	VMOVDQU (R8), Y13
@@ -295,22 +301,17 @@ ordered:
 	XORQ DX, DX   // slots that are not close
 
 compare:
-	VMOVDQU 0(DI)(R11*1), Y0
-	VMOVDQU 64(DI)(R11*1), Y1
-	VMOVDQU 128(DI)(R11*1), Y2
-	VMOVDQU 192(DI)(R11*1), Y3
-	VMOVDQU 256(DI)(R11*1), Y4
-	VMOVDQU 320(DI)(R11*1), Y5
-	VMOVDQU 384(DI)(R11*1), Y6
-	COMPARE
+	LOAD_BEST
+	VPCMPEQQ Y15, Y15, Y15
+	APART(0, Y0, Y1)
+	APART(1, Y1, Y2)
+	APART(2, Y2, Y3)
+	APART(3, Y3, Y4)
+	APART(4, Y4, Y5)
+	APART(5, Y5, Y6)
 	CMPB    deep+56(FP), $0
 	JEQ     apart
-	VMOVDQU 448(DI)(R11*1), Y7
-	VMOVDQU 512(DI)(R11*1), Y8
-	VMOVDQU 576(DI)(R11*1), Y9
-	VMOVDQU 640(DI)(R11*1), Y10
-	VMOVDQU 704(DI)(R11*1), Y11
-	VMOVDQU 768(DI)(R11*1), Y12
+	LOAD_REST
 	APART(6, Y6, Y7)
 	APART(7, Y7, Y8)
 	APART(8, Y8, Y9)
@@ -349,11 +350,7 @@ TEXT ·scanHalves(SB), NOSPLIT, $0-56
 	VPBROADCASTQ first+8(FP), Y1
 	VPSLLQ       $16, Y1, Y1
 	VPADDQ       outer<>(SB), Y1, Y1     // slots, as drawOf has them
-	VMOVDQU      golden<>(SB), Y2
-	VMOVDQU      first<>(SB), Y3
-	VMOVDQU      firstUpper<>(SB), Y4
-	VMOVDQU      second<>(SB), Y5
-	VMOVDQU      secondUpper<>(SB), Y6
+	MIX_BEGIN
 	VPBROADCASTQ sought_key(AX), Y7
 	VBROADCASTSS sought_scale(AX), Y11
 	VBROADCASTSS sought_slack(AX), Y12
@@ -371,12 +368,7 @@ loop:
 	VPADDQ    inner<>(SB), Y1, Y13
 	VPXOR     Y7, Y13, Y13
 	VPXOR     Y7, Y1, Y8
-	MIX(Y8, Y9, Y10)
-	MIX(Y13, Y14, Y15)
-	VPXOR     Y0, Y8, Y8
-	VPXOR     Y0, Y13, Y13
-	MIX(Y8, Y9, Y10)
-	MIX(Y13, Y14, Y15)
+	DRAW
 	VSHUFPS   $0xdd, Y13, Y8, Y8
 	VPCMPEQD  Y9, Y9, Y9
 	VPXOR     Y9, Y8, Y8
@@ -392,14 +384,14 @@ loop:
 	JZ        next
 
 hit:
-	BSFL BX, R8
-	LEAL -1(BX), R10
-	ANDL R10, BX
-	ADDL R9, R8
-	MOVL R8, (DI)(DX*4)
-	INCQ DX
+	BSFL  BX, R8
+	LEAL  -1(BX), R10
+	ANDL  R10, BX
+	ADDL  R9, R8
+	MOVL  R8, (DI)(DX*4)
+	INCQ  DX
 	TESTL BX, BX
-	JNZ  hit
+	JNZ   hit
 
 next:
 	VPADDQ eight<>(SB), Y1, Y1

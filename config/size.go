@@ -66,7 +66,8 @@ func (e *Edge) BucketsOf(s *Service) (buckets int, declared bool) {
 }
 
 // ShareError is the relative standard deviation of one backend's share of new connections, if so
-// many of equal weight have so many buckets (table rendezvous).
+// many of equal weight have so many buckets (table rendezvous): in tables of 100,000 or more, whose
+// backends prefer buckets each in its own order, at most.
 func ShareError(backends, buckets int) float64 {
 	if backends < 2 {
 		return 0

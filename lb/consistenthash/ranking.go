@@ -1,6 +1,7 @@
 package consistenthash
 
 import (
+	"iter"
 	"slices"
 	"sort"
 )
@@ -177,8 +178,8 @@ func (r *Ranking) Holding(id uint16) (slots []int32) {
 	return r.within(id)
 }
 
-// All returns all members in the slot's order. It looks at each of them: First is for every day.
-func (r *Ranking) All(slot int) []uint16 {
+// All are all members in the slot's order. It looks at each of them: First is for every day.
+func (r *Ranking) All(slot int) iter.Seq[uint16] {
 	all := make([]standing, len(r.members))
 	for i, m := range r.members {
 		all[i] = r.scorer.standing(slot, m.ID)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 )
 
 // State says what a backend may be used for.
@@ -74,21 +75,11 @@ func up(backends []Backend) *idSet {
 	return ids
 }
 
-// reweighed says whether a backend that both have has another weight; both are sorted by id.
-func reweighed(before, after []Backend) bool {
-	for len(before) > 0 && len(after) > 0 {
-		a, b := before[0], after[0]
-		if a.ID == b.ID && a.Weight != b.Weight {
-			return true
-		}
-		if a.ID <= b.ID {
-			before = before[1:]
-		}
-		if b.ID <= a.ID {
-			after = after[1:]
-		}
-	}
-	return false
+// reranked says whether orders of backends differ: one has come, gone or got another weight. Both
+// are sorted by id.
+func reranked(before, after []Backend) bool {
+	return !slices.EqualFunc(before, after,
+		func(a, b Backend) bool { return a.member() == b.member() })
 }
 
 // differing returns the ids that are in one of two sets alone, nil if there are none; a nil set is

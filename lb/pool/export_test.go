@@ -14,3 +14,10 @@ func Whole(g *Generation) *Generation {
 	copied.selection = whole{g.selection}
 	return &copied
 }
+
+// KeepOrders keeps the orders of tables of any size, until restore is called.
+func KeepOrders() (restore func()) {
+	was := mostScores
+	mostScores = 0
+	return func() { mostScores = was }
+}

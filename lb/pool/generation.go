@@ -165,7 +165,8 @@ func (g *Generation) shared() table {
 // Next returns the generation for the backends as they are now; backends that are not listed are
 // gone. A bucket whose candidates change gets the old ones into its past; backends that are down or
 // gone leave all chains, and previous owners leave when they have been gone for the drain time;
-// a weight that changes moves those who may have connections from before this edge was there, too;
+// with who comes, goes or changes its weight, those change places, too, who may have connections
+// from before this edge was there;
 // every other chain stays as it is. Next returns g itself if nothing changes.
 //
 // With table Rendezvous a chain that is full of those who had the bucket within the drain time, or
@@ -210,7 +211,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	is := transition{
 		changed: changed, alive: after, lost: before.without(after), joined: after.without(before),
 		up: up(backends), suspects: next.suspects, space: newScratch(backends),
-		reweighed: reweighed(g.backends, backends),
+		reranked: reranked(g.backends, backends),
 	}
 	is.times(g, now)
 	if buckets, some := g.affected(selection, buckets, is); some {
@@ -243,19 +244,19 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 
 // transition is what differs between a generation and the one before.
 type transition struct {
-	changed   bool   // some backend, in some way
-	reweighed bool   // some backend, in its weight: orders differ
-	alive     *idSet // whom chains may name
-	up        *idSet // who may get new connections
-	suspects  *idSet // who may be dead; nil: nobody
-	lost      *idSet // who was alive before; nil: nobody
-	joined    *idSet // who was not alive before; nil: nobody
-	now       uint32
-	drain     uint32 // how long a previous owner stays; 0: until its place is needed
-	wait      uint32 // how long a candidate waits for a place at most
-	oldest    uint32 // who left before has left the chain; 0: nobody has
-	admits    bool   // candidates may have to wait
-	space     *scratch
+	changed  bool   // some backend, in some way
+	reranked bool   // some backend came, went or has another weight: orders differ
+	alive    *idSet // whom chains may name
+	up       *idSet // who may get new connections
+	suspects *idSet // who may be dead; nil: nobody
+	lost     *idSet // who was alive before; nil: nobody
+	joined   *idSet // who was not alive before; nil: nobody
+	now      uint32
+	drain    uint32 // how long a previous owner stays; 0: until its place is needed
+	wait     uint32 // how long a candidate waits for a place at most
+	oldest   uint32 // who left before has left the chain; 0: nobody has
+	admits   bool   // candidates may have to wait
+	space    *scratch
 }
 
 func (is *transition) times(g *Generation, now uint32) {
@@ -320,7 +321,7 @@ func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past
 	if scarce || waits {
 		g.watched = append(g.watched, int32(bucket))
 	}
-	if stale || is.reweighed || !c.offers(candidates) ||
+	if stale || is.reranked || !c.offers(candidates) ||
 		g.selection.reserves(bucket, is.joined, is.space) ||
 		is.lost != nil && !c.within(is.alive) {
 		chain, past := succeed(c, p, candidates, is.alive, g.spec.Depth, is.now, is.oldest)

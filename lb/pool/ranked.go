@@ -2,7 +2,7 @@ package pool
 
 import (
 	"cmp"
-	"maps"
+	"iter"
 	"slices"
 
 	"sextant/lb/consistenthash"
@@ -18,11 +18,12 @@ type rankedSelection struct {
 	spec     Spec
 	computed *consistenthash.Computed // nil: kept
 	ranking  *consistenthash.Ranking  // nil: computed
+	longer   *longer
 }
 
 // mostScores is up to how many scores, of all backends in all buckets, orders are computed: some 5
-// ms.
-const mostScores = 1 << 19
+// ms. Tests set it.
+var mostScores = 1 << 19
 
 // computesOrders says whether the orders of so many backends are computed.
 func (s Spec) computesOrders(backends int) bool {
@@ -31,7 +32,7 @@ func (s Spec) computesOrders(backends int) bool {
 }
 
 func newRanked(spec Spec, members []consistenthash.Member) (s *rankedSelection, err error) {
-	s = &rankedSelection{spec: spec}
+	s = &rankedSelection{spec: spec, longer: &longer{}}
 	if spec.computesOrders(len(members)) {
 		s.computed, err = consistenthash.Compute(spec.Seed, members)
 	} else {
@@ -54,15 +55,18 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 		return next, nil, err
 	}
 	was, is := newScratch(before), newScratch(backends)
-	sameSites := maps.Equal(was.sites, is.sites)
+	sameSites := was.sites.same(is.sites)
 	ranking, changed, err := s.ranking.Update(listed)
 	if err != nil {
 		return nil, nil, err
 	}
-	next := &rankedSelection{spec: s.spec, ranking: ranking}
+	next := &rankedSelection{spec: s.spec, ranking: ranking, longer: &longer{}}
+	if ranking == s.ranking {
+		next.longer = s.longer
+	}
 	places := s.spec.Candidates
 	came, went := is.eligible.without(&was.eligible), was.eligible.without(&is.eligible)
-	if changed == nil || is.sites != nil || !sameSites ||
+	if changed == nil || !sameSites || !is.sites.settledAlike(was.sites, places) ||
 		min(places, is.count) != min(places, was.count) ||
 		came.count()+went.count() > manyChanges {
 		return next, nil, nil
@@ -81,7 +85,7 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 // sameEligible reports whether the same backends may be candidates, in the same sites.
 func sameEligible(before, backends []Backend) bool {
 	was, is := newScratch(before), newScratch(backends)
-	return was.eligible == is.eligible && maps.Equal(was.sites, is.sites)
+	return was.eligible == is.eligible && was.sites.same(is.sites)
 }
 
 // first returns the best backends of a bucket's order. What it returned for another bucket is lost.
@@ -96,7 +100,7 @@ func (s *rankedSelection) first(bucket int, space *scratch) []uint16 {
 	return space.order[:space.known]
 }
 
-func (s *rankedSelection) all(bucket int) []uint16 {
+func (s *rankedSelection) all(bucket int) iter.Seq[uint16] {
 	if s.computed == nil {
 		return s.ranking.All(bucket)
 	}
@@ -106,26 +110,29 @@ func (s *rankedSelection) all(bucket int) []uint16 {
 func (s *rankedSelection) candidates(bucket int, space *scratch) (chosen []uint16, scarce bool) {
 	want := min(s.spec.Candidates, space.count)
 	if space.sites != nil {
-		return s.chooseBySite(bucket, want, space), true
+		return s.chooseBySite(bucket, want, space)
 	}
-	chosen = choose(s.first(bucket, space), want, space)
-	if len(chosen) < want { // all that come first in this bucket are out of service
-		return choose(s.all(bucket), want, space), true
-	}
-	return chosen, false
-}
-
-func choose(order []uint16, want int, space *scratch) []uint16 {
-	chosen := space.chosen[:0]
-	for _, id := range order {
+	chosen = space.chosen[:0]
+	for _, id := range s.first(bucket, space) {
 		if len(chosen) == want {
-			break
+			return chosen, false
 		}
 		if space.eligible.has(id) {
 			chosen = append(chosen, id)
 		}
 	}
-	return chosen
+	if len(chosen) == want {
+		return chosen, false
+	}
+	chosen = chosen[:0] // all that come first in this bucket are out of service
+	for id := range s.all(bucket) {
+		if space.eligible.has(id) {
+			if chosen = append(chosen, id); len(chosen) == want {
+				break
+			}
+		}
+	}
+	return chosen, true
 }
 
 func (s *rankedSelection) holding(id uint16, space *scratch) (buckets []int32) {
@@ -144,9 +151,6 @@ func (s *rankedSelection) holding(id uint16, space *scratch) (buckets []int32) {
 }
 
 func (s *rankedSelection) reserves(bucket int, ids *idSet, space *scratch) bool {
-	if space.sites != nil {
-		return ids != nil
-	}
 	return ids != nil && slices.ContainsFunc(s.first(bucket, space), ids.has)
 }
 

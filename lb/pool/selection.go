@@ -34,8 +34,8 @@ type scratch struct {
 	bucket   int   // whose order was computed last; -1: none
 	near     consistenthash.Near
 	order    [consistenthash.Depth]uint16
-	known    int               // of order
-	sites    map[uint16]uint16 // nil: all are in one
+	known    int    // of order
+	sites    *sites // nil: all are in one
 }
 
 func newScratch(backends []Backend) *scratch {

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,8 +44,7 @@ func upFile(t *testing.T, file string) *agents {
 // upText brings the lab up that a text describes in which the lab's name is NAME.
 func upText(t *testing.T, file, text string) *agents {
 	t.Helper()
-	spec, err := lab.Parse(file, []byte(strings.ReplaceAll(text, "NAME",
-		fmt.Sprintf("t%d", os.Getpid()))))
+	spec, err := lab.Parse(file, []byte(strings.ReplaceAll(text, "NAME", newName())))
 	must(t, err)
 	return upSpec(t, spec)
 }

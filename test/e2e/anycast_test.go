@@ -61,6 +61,7 @@ func (p *siteLab) nearest(edge string) {
 // Edges of two sites announce the VIP to a router, which is BIRD: connections keep their servers
 // when the nearer edge is lost with its data plane, and when it comes back.
 func TestAnycast(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "sites.yaml"))
 	must(t, err)
 	_, rest, _ := strings.Cut(string(text), "        edge:\n")

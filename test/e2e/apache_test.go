@@ -26,7 +26,7 @@ func TestApacheFeedsThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Name = "apache-test"
+	spec.Name = newName()
 	err = lab.Run(t.Context(), spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
 		if err := becomes(ctx, l,
 			0); err != nil { // who asked whether it is up may still be being served

@@ -33,6 +33,7 @@ cflb:
 // The doctor at a router names the next routers that have another key or take no part, and a
 // destination with more next hops than the radix.
 func TestCFLBDoctor(t *testing.T) {
+	t.Parallel()
 	f := newFatTree(t, cflb.SourcePort, cflb.FlowLabel, false, edgeName(0), aggregationName(0, 0),
 		aggregationName(0, 1))
 	ofTree := f.codecs

@@ -12,6 +12,7 @@ import (
 // TestCFLBFigure10 is the experiment cut short: connections of the kernel's MPTCP whose ports are
 // chosen use all seven links.
 func TestCFLBFigure10(t *testing.T) {
+	t.Parallel()
 	needsRoot(t)
 	for _, e := range cflb.All() {
 		if e.Name != "cflb-fig10" {

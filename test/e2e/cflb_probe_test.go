@@ -88,6 +88,7 @@ type probedPath struct {
 // The link that loses every second packet is found by packets along each path, with the paths that
 // cross it; without losses, none is named.
 func TestCFLBPathProbe(t *testing.T) {
+	t.Parallel()
 	f := newFatTree(t, cflb.SourcePort, cflb.FlowLabel, false)
 	f.ends()
 	program := buildSextant(t)

@@ -64,6 +64,7 @@ func runConnect(_ context.Context, words []string) error {
 // ports or by the flow labels of its packets, with UDP and TCP over IPv4 and IPv6: what it sends
 // comes in at the interfaces of its path, and nowhere else.
 func TestCFLBPathRun(t *testing.T) {
+	t.Parallel()
 	for name, xdp := range map[string]bool{"kernel": false, "XDP": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFatTree(t, cflb.SourcePort, cflb.FlowLabel, xdp)

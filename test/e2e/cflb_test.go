@@ -229,6 +229,7 @@ var treeNetworks = []struct {
 // Every path between every two hosts of a fat tree is taken exactly as asked, and no other, which
 // the counters of all links show; what controls nothing is spread as by a hash.
 func TestCFLBEveryPathOfAFatTree(t *testing.T) {
+	t.Parallel()
 	for _, n := range treeNetworks {
 		t.Run(n.name, func(t *testing.T) {
 			f := newFatTree(t, n.ipv4, n.ipv6, n.xdp)

@@ -50,15 +50,15 @@ type network struct {
 
 // upEdges brings the lab up until the end of the test; the edges know each other if they have
 // peers.
-func upEdges(t *testing.T, name string, peers bool) *edges {
+func upEdges(t *testing.T, peers bool) *edges {
 	t.Helper()
 	needsRoot(t)
 	text, err := os.ReadFile("testdata/edges.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	name = fmt.Sprintf("g%d-%s", os.Getpid(), name)
-	spec, err := lab.Parse("edges.yaml", []byte(strings.ReplaceAll(string(text), "NAME", name)))
+	spec, err := lab.Parse("edges.yaml",
+		[]byte(strings.ReplaceAll(string(text), "NAME", newName())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func upEdges(t *testing.T, name string, peers bool) *edges {
 		t: t, processes: map[string]*os.Process{}, networks: map[string]network{},
 		hops: map[string]*netlink.NexthopInfo{},
 		off:  map[string]bool{}, states: map[string]config.BackendState{},
-		random: rand.New(rand.NewPCG(3, uint64(len(name)))),
+		random: rand.New(rand.NewPCG(3, 11)),
 	}
 	e.lab = bringUp(t, spec, func(event lab.Event) {
 		if started, ok := event.(lab.ProcessStarted); ok && slices.Contains(edgeNames,

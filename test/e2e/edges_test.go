@@ -26,6 +26,7 @@ const (
 // the edges learn in different order and at different times. No connection is lost where
 // docs/explanation/pcc.md promises that; without a chain, as in a router, many are.
 func TestEdgesDieUnderLoad(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []struct {
 		name  string
 		peers bool
@@ -35,7 +36,7 @@ func TestEdgesDieUnderLoad(t *testing.T) {
 		{"peers", true, []string{"rendezvous", "exact"}},
 	} {
 		t.Run(setup.name, func(t *testing.T) {
-			e := upEdges(t, setup.name, setup.peers)
+			e := upEdges(t, setup.peers)
 			for _, server := range edgesServers {
 				serveWords(e.t, e.lab, server, "[::]:7", nil)
 			}

@@ -58,6 +58,7 @@ func without(n *config.Node) {
 // told of changes: no connection breaks, no datagram is lost, and counters and measures go on. What
 // they count are the packets that come to the spines.
 func TestFlowletsRestart(t *testing.T) {
+	t.Parallel()
 	w := upFlowlets(t)
 	echoDatagrams(t, w.lab, "b1", flowletService)
 	tr := startTrafficTo(t, w.lab, "a1", flowletService)

@@ -134,6 +134,7 @@ func (a *arrivals) inARow(since time.Time) (frames int, took time.Duration) {
 // A host's flows take all paths; one that falls silent is left, and the flows go
 // on over others. Probes that don't come back take a path out of use, until they do.
 func TestFlowlets(t *testing.T) {
+	t.Parallel()
 	w := upFlowlets(t)
 	w.stream(4)
 	before := w.until("all paths are used and measured", func(paths []api.FlowletPath) bool {

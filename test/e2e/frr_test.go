@@ -118,6 +118,7 @@ func (f *frr) ask(command string) string {
 // server withdraws under downloads: none is lost. zebra and bgpd die and come back: packets are
 // forwarded on, and the shadow holds.
 func TestFRRKeepsConnections(t *testing.T) {
+	t.Parallel()
 	r := upRouted(t, "fpm", "main", 0)
 	f := r.startFRR("edge1")
 	r.awaitHops(1, 2, 3, 4)

@@ -126,6 +126,7 @@ func echo(conn net.Conn) error {
 // A host that dies leaves the chains, takes only its own connections along, and comes back; the
 // next agent knows.
 func TestDeadHostLeaves(t *testing.T) {
+	t.Parallel()
 	c := upChecked(t)
 	conns := c.dial(60)
 	c.power(3, false)
@@ -194,6 +195,7 @@ func (c *checkedLab) foundFailing(i int) int {
 // When too few would be left, all are used; operators' words count in any case, and events tell of
 // it.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	c := upChecked(t)
 	enough := errors.New("enough")
 	var seen []string

@@ -199,6 +199,7 @@ func (p *protected) awaitDown(c *controller.Client, links int, down []string) {
 // and no less. Nothing is probed; when a link goes down, the IGP says so, and the paths leave it
 // without a packet lost. A controller beside the router follows the same topology.
 func TestProtectionOnAnIGP(t *testing.T) {
+	t.Parallel()
 	for name := range igps {
 		t.Run(name, func(t *testing.T) {
 			p := newProtectedBy(t, withIGP(name))

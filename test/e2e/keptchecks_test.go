@@ -52,6 +52,7 @@ func (c *checkedLab) until(what string, is func() bool) {
 // Checks take the connection of those before, which is closed when their backend drains, or goes.
 // A server that is not reached fails its checks on it.
 func TestChecksKeepConnections(t *testing.T) {
+	t.Parallel()
 	c := upChecked(t)
 	v := &c.pages[1]
 	asked, opened := v.asked.Load(), v.opened.Load()

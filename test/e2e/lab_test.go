@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -32,6 +34,11 @@ func needsRoot(t *testing.T) {
 		t.Skip("needs root to make network namespaces: run with sudo")
 	}
 }
+
+var serial atomic.Int32
+
+// newName is a lab's name that no other test has, also not one that runs at the same time.
+func newName() string { return fmt.Sprintf("t%d-%d", os.Getpid(), serial.Add(1)) }
 
 var readyWithin = flag.Duration("lab.ready", 0,
 	"how long a process of a lab may take to be ready, for slow machines (default 10s)")

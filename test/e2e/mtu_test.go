@@ -41,7 +41,7 @@ func TestPathMTU(t *testing.T) {
 		{"servers", 1500, 1500, 1400, "translated"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := upMTU(t, test.name, strings.NewReplacer("CLIENT", fmt.Sprint(test.client), "EDGE",
+			l := upMTU(t, strings.NewReplacer("CLIENT", fmt.Sprint(test.client), "EDGE",
 				fmt.Sprint(test.edge), "WEB", fmt.Sprint(test.web)))
 			content := serveTransfers(t, l)
 			checkTransfers(t, l, content)
@@ -52,15 +52,14 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-func upMTU(t *testing.T, name string, mtus *strings.Replacer) *lab.Lab {
+func upMTU(t *testing.T, mtus *strings.Replacer) *lab.Lab {
 	t.Helper()
 	text, err := os.ReadFile("testdata/mtu.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	name = fmt.Sprintf("m%d-%s", os.Getpid(), name)
 	spec, err := lab.Parse("mtu.yaml",
-		[]byte(strings.ReplaceAll(mtus.Replace(string(text)), "NAME", name)))
+		[]byte(strings.ReplaceAll(mtus.Replace(string(text)), "NAME", newName())))
 	if err != nil {
 		t.Fatal(err)
 	}

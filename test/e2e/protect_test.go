@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -52,7 +51,7 @@ func newProtectedBy(t *testing.T, change func(*lab.Spec)) *protected {
 	must(t, err)
 	spec, err := lab.Parse("protect.yaml", text)
 	must(t, err)
-	spec.Name = fmt.Sprintf("p%d", os.Getpid())
+	spec.Name = newName()
 	change(spec)
 	p := &protected{agents: upSpec(t, spec), t: t, arrived: map[uint64]int{},
 		finished: make(chan struct{})}

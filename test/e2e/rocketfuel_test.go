@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,7 +103,7 @@ func newProvider(t *testing.T, graph *topology.Graph) *provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Name = fmt.Sprintf("as%d", os.Getpid())
+	spec.Name = newName()
 	p.prepare(spec)
 	began := time.Now()
 	l := bringUp(t, spec, nil)

@@ -309,6 +309,7 @@ func checkReports(events *datapath.TelemetryEvents) error {
 // TestInbandQueue stops the queue of the transit, and compares the octets in it as packets that
 // enter it saw them with what tc(8) shows.
 func TestInbandQueue(t *testing.T) {
+	t.Parallel()
 	l := newInbandLab(t)
 	tc := func(command string, args ...string) []byte {
 		t.Helper()

@@ -112,8 +112,7 @@ func (w *web) up(encapsulation string, overhead int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("e%d-%s", os.Getpid(), encapsulation)
-	words := strings.NewReplacer("NAME", name, "ENCAPSULATION", encapsulation, "OVERHEAD",
+	words := strings.NewReplacer("NAME", newName(), "ENCAPSULATION", encapsulation, "OVERHEAD",
 		fmt.Sprint(overhead), "DOCUMENTS", w.documents)
 	spec, err := lab.Parse("web.yaml", []byte(words.Replace(string(text))))
 	if err != nil {

@@ -3,16 +3,14 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-failed=()
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
 
-# check NAME MEND COMMAND... shows what the command printed, and the mend, if it fails.
+# check NAME MEND COMMAND... keeps what the command prints, and the mend, if it fails.
 check() {
-	local name=$1 mend=$2 output
+	local name=$1 mend=$2
 	shift 2
-	if ! output=$("$@" 2>&1); then
-		printf '%s\nlint: %s: %s\n' "$output" "$name" "$mend" >&2
-		failed+=("$name")
-	fi
+	"$@" >"$results/output-$name" 2>&1 || echo "$mend" >"$results/failed-$name"
 }
 
 # gofmt lists what it would change, and is content with itself.
@@ -29,17 +27,32 @@ mapfile -t shell_files < <(
 	find .ci -type f
 )
 
+# Checks of Go build the same packages and come one after the other; what takes one processor runs
+# beside them.
+check_go() {
+	check vet 'see the lines above' go vet -tags packaging ./...
+	check vet-kubernetes 'see the lines above' go -C controller/kubernetes vet ./...
+	check staticcheck 'see staticcheck.dev/docs/checks for each code' \
+		go tool staticcheck -tags packaging ./...
+	check actionlint 'see the lines above' go tool actionlint .github/workflows/*.yaml
+}
+
+check_go &
 check gofmt 'run make fmt' formatted
-check vet 'see the lines above' go vet -tags packaging ./...
-check vet-kubernetes 'see the lines above' go -C controller/kubernetes vet ./...
-check staticcheck 'see staticcheck.dev/docs/checks for each code' go tool staticcheck -tags packaging ./...
 check clang-format 'run make fmt' clang-format-19 --dry-run -Werror "${c_files[@]}"
 check shellcheck 'see the lines above' shellcheck "${shell_files[@]}"
 check ansible-lint 'see the lines above' env -C packaging/ansible \
 	ansible-lint --offline -q --nocolor site.yml
 check mypy 'see the lines above' env -C python mypy --strict --cache-dir=/dev/null sextant tests
-check actionlint 'see the lines above' go tool actionlint .github/workflows/*.yaml
+wait
 
+failed=()
+for mend in "$results"/failed-*; do
+	[ -e "$mend" ] || continue
+	name=${mend##*/failed-}
+	printf '%s\nlint: %s: %s\n' "$(<"$results/output-$name")" "$name" "$(<"$mend")" >&2
+	failed+=("$name")
+done
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "lint: failed: ${failed[*]}" >&2
 	exit 1

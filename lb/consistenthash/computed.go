@@ -146,6 +146,17 @@ func (c *Computed) All(slot int) iter.Seq[uint16] {
 	return inOrder(all)
 }
 
+// InOrder are some members in the slot's order.
+func (c *Computed) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
+	some := make([]standing, len(ids))
+	for i, id := range ids {
+		member, _ := slices.BinarySearchFunc(c.members, id,
+			func(m Member, id uint16) int { return int(m.ID) - int(id) })
+		some[i] = c.standing(slot, member)
+	}
+	return inOrder(some)
+}
+
 func (c *Computed) standing(slot, member int) standing {
 	m := scored{c.keys[member], c.inverses[member]}
 	return m.standing(drawOf(c.seed, slot, m.key), c.logs, c.members[member].ID)

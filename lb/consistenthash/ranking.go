@@ -187,6 +187,15 @@ func (r *Ranking) All(slot int) iter.Seq[uint16] {
 	return inOrder(all)
 }
 
+// InOrder are some members in the slot's order.
+func (r *Ranking) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
+	some := make([]standing, len(ids))
+	for i, id := range ids {
+		some[i] = r.scorer.standing(slot, id)
+	}
+	return inOrder(some)
+}
+
 // remove takes a member of the ranking before out of all slots. Slots of which too little is known
 // then are filled anew.
 func (r *Ranking) remove(id uint16, before *Ranking, changed []int32) []int32 {

@@ -18,7 +18,7 @@ type rankedSelection struct {
 	spec     Spec
 	computed *consistenthash.Computed // nil: kept
 	ranking  *consistenthash.Ranking  // nil: computed
-	longer   *longer
+	wider    *wider
 }
 
 // mostScores is up to how many scores, of all backends in all buckets, orders are computed: some 5
@@ -32,7 +32,7 @@ func (s Spec) computesOrders(backends int) bool {
 }
 
 func newRanked(spec Spec, members []consistenthash.Member) (s *rankedSelection, err error) {
-	s = &rankedSelection{spec: spec, longer: &longer{}}
+	s = &rankedSelection{spec: spec, wider: &wider{}}
 	if spec.computesOrders(len(members)) {
 		s.computed, err = consistenthash.Compute(spec.Seed, members)
 	} else {
@@ -60,9 +60,9 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 	if err != nil {
 		return nil, nil, err
 	}
-	next := &rankedSelection{spec: s.spec, ranking: ranking, longer: &longer{}}
-	if ranking == s.ranking {
-		next.longer = s.longer
+	next := &rankedSelection{spec: s.spec, ranking: ranking, wider: &wider{}}
+	if ranking == s.ranking && sameSites {
+		next.wider = s.wider
 	}
 	places := s.spec.Candidates
 	came, went := is.eligible.without(&was.eligible), was.eligible.without(&is.eligible)
@@ -105,6 +105,14 @@ func (s *rankedSelection) all(bucket int) iter.Seq[uint16] {
 		return s.ranking.All(bucket)
 	}
 	return s.computed.All(bucket)
+}
+
+// inOrder are members in a bucket's order.
+func (s *rankedSelection) inOrder(bucket int, ids []uint16) iter.Seq[uint16] {
+	if s.computed == nil {
+		return s.ranking.InOrder(bucket, ids)
+	}
+	return s.computed.InOrder(bucket, ids)
 }
 
 func (s *rankedSelection) candidates(bucket int, space *scratch) (chosen []uint16, scarce bool) {

@@ -11,12 +11,14 @@ import (
 
 // sites are where backends are, and what putting them in turn takes.
 type sites struct {
-	of     []uint16 // number of a backend's site, by id
-	wide   []int    // in how many sites more than so many backends may be candidates
-	taken  []uint16 // by site: of an order so far
-	turns  []turn   // of an order
-	sizes  []int    // of turns
-	inTurn []uint16
+	of       []uint16   // number of a backend's site, by id
+	members  [][]uint16 // by site: who is in orders
+	eligible []int      // by site: how many may be candidates
+	wide     []int      // in how many sites more than so many may be
+	taken    []uint16   // by site: of an order so far
+	turns    []turn     // of an order
+	sizes    []int      // of turns
+	inTurn   []uint16
 }
 
 // turn is whose turn a backend has among those of its site.
@@ -35,15 +37,19 @@ func sitesOf(backends []Backend) *sites {
 	if len(names) < 2 {
 		return nil
 	}
-	s := &sites{of: make([]uint16, int(most)+1), taken: make([]uint16, len(names))}
-	eligible := make([]int, len(names))
+	s := &sites{of: make([]uint16, int(most)+1), members: make([][]uint16, len(names)),
+		eligible: make([]int, len(names)), taken: make([]uint16, len(names))}
 	for _, b := range backends {
 		at, _ := slices.BinarySearch(names, b.Site)
-		if s.of[b.ID] = uint16(at); b.eligible() {
-			if eligible[at]++; eligible[at] > len(s.wide) {
+		s.of[b.ID] = uint16(at)
+		if b.Weight > 0 {
+			s.members[at] = append(s.members[at], b.ID)
+		}
+		if b.eligible() {
+			if s.eligible[at]++; s.eligible[at] > len(s.wide) {
 				s.wide = append(s.wide, 0)
 			}
-			s.wide[eligible[at]-1]++
+			s.wide[s.eligible[at]-1]++
 		}
 	}
 	return s
@@ -61,46 +67,79 @@ func (s *sites) same(other *sites) bool {
 // then the second of each, and so on; those who are not wanted are left out. What it returned for
 // another order is lost.
 func (s *sites) bySite(order []uint16, wanted *idSet) []uint16 {
-	s.turns, s.sizes = s.turns[:0], s.sizes[:0]
+	turns, sizes, taken := s.turns[:0], s.sizes[:0], s.taken
 	for _, id := range order {
 		if !wanted.has(id) {
 			continue
 		}
-		taken := &s.taken[s.of[id]]
-		if int(*taken) == len(s.sizes) {
-			s.sizes = append(s.sizes, 0)
+		site := s.of[id]
+		number := taken[site]
+		taken[site]++
+		if int(number) == len(sizes) {
+			sizes = append(sizes, 0)
 		}
-		s.turns = append(s.turns, turn{id, *taken})
-		s.sizes[*taken]++
-		*taken++
+		turns = append(turns, turn{id, number})
+		sizes[number]++
 	}
-	s.inTurn = slices.Grow(s.inTurn[:0], len(s.turns))[:len(s.turns)]
 	begin := 0
-	for number, size := range s.sizes {
-		s.sizes[number], begin = begin, begin+size
+	for number, size := range sizes {
+		sizes[number], begin = begin, begin+size
 	}
-	for _, t := range s.turns {
-		s.inTurn[s.sizes[t.number]] = t.id
-		s.sizes[t.number]++ // in the end where the turn ends
-		s.taken[s.of[t.id]] = 0
+	inTurn := slices.Grow(s.inTurn[:0], len(turns))[:len(turns)]
+	for _, t := range turns {
+		inTurn[sizes[t.number]] = t.id
+		sizes[t.number]++ // in the end where the turn ends
+		taken[s.of[t.id]] = 0
 	}
-	return s.inTurn
+	s.turns, s.sizes, s.inTurn = turns, sizes, inTurn
+	return inTurn
 }
 
-// settled says whether the begin of an order was enough for so many candidates: each site had its
-// turn before another one had its next.
-func (s *sites) settled(candidates int) bool {
+// settled says whether what was put in turn was enough for so many candidates: each site had its
+// turn. Of the begin of an order, the last turn may be left to those who come first.
+func (s *sites) settled(candidates int, isBegin bool) bool {
 	begin := 0
 	for number, end := range s.sizes {
-		if end >= candidates {
+		if isBegin && end >= candidates {
 			return true
 		}
 		if end-begin < s.wide[number] {
 			return false
 		}
+		if end >= candidates {
+			return true
+		}
 		begin = end
 	}
-	return begin >= candidates
+	return candidates == 0
+}
+
+// wider adds to the begin of an order all members of the sites of which it has too few for so many
+// candidates.
+func (s *sites) wider(begin []uint16, wanted *idSet, candidates int) (ids []uint16) {
+	turns, places := 0, 0
+	for places < candidates {
+		places += s.wide[turns]
+		turns++
+	}
+	for _, id := range begin {
+		if wanted.has(id) {
+			s.taken[s.of[id]]++
+		}
+	}
+	isShort := func(site int) bool { return int(s.taken[site]) < min(turns, s.eligible[site]) }
+	for _, id := range begin {
+		if !isShort(int(s.of[id])) {
+			ids = append(ids, id)
+		}
+	}
+	for site, members := range s.members {
+		if isShort(site) {
+			ids = append(ids, members...)
+		}
+	}
+	clear(s.taken)
+	return ids
 }
 
 // settledAlike says whether the same begins of orders are enough for so many candidates as with
@@ -115,43 +154,34 @@ func (s *sites) settledAlike(other *sites, candidates int) bool {
 func (s *rankedSelection) chooseBySite(bucket, want int, space *scratch) (chosen []uint16,
 	scarce bool) {
 	order := space.sites.bySite(s.first(bucket, space), &space.eligible)
-	if scarce = !space.sites.settled(want); scarce {
-		order = s.longer.bySite(s, bucket, want, space)
+	if scarce = !space.sites.settled(want, true); scarce {
+		order = s.wider.bySite(s, bucket, want, space)
 	}
 	return append(space.chosen[:0], order[:min(want, len(order))]...), scarce
 }
 
-// longer has the begins of orders of buckets in which the best are not in sites enough: to find
-// these takes a look at all backends. Who may be a candidate does not matter to them, so they stay
-// for as long as the ranking does.
-type longer struct {
-	mu    sync.Mutex
-	begin map[int][]uint16
+// wider are the orders of buckets in which the best are not in sites enough, with all members of
+// these sites. Who may be a candidate does not matter to orders, so they stay for as long as the
+// ranking and the sites do.
+type wider struct {
+	mu     sync.Mutex
+	orders map[int][]uint16
 }
 
-// bySite returns who is wanted of a bucket by sites, of as long a begin as it takes.
-func (l *longer) bySite(s *rankedSelection, bucket, want int, space *scratch) []uint16 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	order := space.sites.bySite(l.begin[bucket], &space.eligible)
-	if space.sites.settled(want) {
-		return order
+// bySite puts a bucket's order in turn, with as many members as it takes.
+func (w *wider) bySite(s *rankedSelection, bucket, want int, space *scratch) []uint16 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inTurn := space.sites.bySite(w.orders[bucket], &space.eligible)
+	if space.sites.settled(want, false) {
+		return inTurn
 	}
-	var begin []uint16
-	for id := range s.all(bucket) {
-		if begin = append(begin, id); len(begin)&(len(begin)-1) > 0 {
-			continue
-		}
-		space.sites.bySite(begin, &space.eligible)
-		if space.sites.settled(want) {
-			break
-		}
+	ids := space.sites.wider(s.first(bucket, space), &space.eligible, want)
+	if w.orders == nil {
+		w.orders = map[int][]uint16{}
 	}
-	if l.begin == nil {
-		l.begin = map[int][]uint16{}
-	}
-	l.begin[bucket] = begin
-	return space.sites.bySite(begin, &space.eligible)
+	w.orders[bucket] = slices.Collect(s.inOrder(bucket, ids))
+	return space.sites.bySite(w.orders[bucket], &space.eligible)
 }
 
 // reserveBySite fills the chain up as reserve does, from all sites alike.

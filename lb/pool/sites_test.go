@@ -26,6 +26,9 @@ func candidatesFollow(t *rapid.T) {
 	spec := pool.Spec{Buckets: 100, Seed: rapid.Uint64().Draw(t, "seed"), Drain: time.Second,
 		Candidates: rapid.IntRange(1, 5).Draw(t, "candidates")}
 	site := rapid.Uint16Range(0, rapid.Uint16Range(0, 6).Draw(t, "last site"))
+	if rapid.Bool().Draw(t, "one has most") {
+		site = rapid.SampledFrom([]uint16{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2})
+	}
 	state := rapid.SampledFrom([]pool.State{pool.Up, pool.Up, pool.Draining, pool.Down})
 	var backends []pool.Backend
 	for id := range rapid.IntRange(1, 60).Draw(t, "backends") {
@@ -128,7 +131,8 @@ func rank(t *rapid.T, spec pool.Spec, backends []pool.Backend) *consistenthash.R
 	return ranking
 }
 
-// BenchmarkSites changes one backend of 1,000 in three sites, and takes a whole site away.
+// BenchmarkSites changes one backend of 1,000 in three sites, and takes a whole site away; or one
+// where two sites have ten each.
 func BenchmarkSites(b *testing.B) {
 	spread := func(without uint16) []pool.Backend {
 		members := up(1000)
@@ -139,13 +143,17 @@ func BenchmarkSites(b *testing.B) {
 		}
 		return members
 	}
-	all := spread(0)
+	all, uneven := spread(0), up(1000)
+	for i := range uneven[:20] {
+		uneven[i].Site = uint16(i%2) + 1
+	}
 	for _, change := range []struct {
 		name          string
 		before, after []pool.Backend
 	}{
 		{"drain", all, with(spread(0), 500, pool.Draining)},
 		{"site-goes", all, spread(2)},
+		{"drain-uneven", uneven, with(uneven, 500, pool.Draining)},
 		{"drain-after-that", spread(2), with(spread(2), 499, pool.Draining)},
 	} {
 		b.Run(change.name, func(b *testing.B) {

@@ -157,7 +157,7 @@ func TestWaysToServers(t *testing.T) {
 func (w *wayLab) byTelemetry() {
 	w.t.Helper()
 	c, err := controller.Parse(fmt.Appendf(nil, "topology: %s\napi: {socket: %s}\n"+
-		"queueBytes: 1000\n", w.file, w.controller()))
+		"queueBytes: 1000\npolicy: {name: sextant, expiry: 1m}\n", w.file, w.controller()))
 	must(w.t, err)
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
@@ -172,9 +172,7 @@ func (w *wayLab) byTelemetry() {
 	}()
 	w.t.Cleanup(func() { stop(); must(w.t, <-ended) })
 	client := controller.NewClient(w.controller())
-	queue := func(router string, bytes int64) {
-		w.t.Helper()
-		var err error
+	queue := func(router string, bytes int64) (err error) {
 		for range 50 { // what was seen before fades
 			if _, err = client.Report(w.t.Context(), []controller.Report{{
 				Flow: api.Flow{Source: netip.MustParseAddrPort("[2001:db8:c::1]:4000"),
@@ -182,17 +180,21 @@ func (w *wayLab) byTelemetry() {
 				Path: []string{"edge", "in", router, "out"},
 				Queues: []controller.QueueState{{From: router, To: "out",
 					Bytes: bytes}}}}); err != nil {
-				time.Sleep(20 * time.Millisecond) // it starts
+				return err
 			}
 		}
-		must(w.t, err)
+		return nil
 	}
-	queue("left", 900)
+	for began := time.Now(); queue("left", 900) != nil; time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > patience {
+			w.t.Fatalf("the controller does not start within %v", patience)
+		}
+	}
 	must(w.t, w.want(&config.Way{By: config.ByTelemetry, Disjoint: 1, SIDs: 2}))
 	w.until("right")
 	w.take("with a queue behind the left router", "right")
-	queue("left", 0)
-	queue("right", 900)
+	must(w.t, queue("left", 0))
+	must(w.t, queue("right", 900))
 	w.until("left")
 	w.take("with a queue behind the right router", "left")
 }

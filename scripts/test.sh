@@ -7,9 +7,12 @@ cd "$(dirname "$0")/.."
 
 packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
-	# test/e2e takes longest: as the first one it runs beside all others.
-	mapfile -t packages < <(go list ./... | grep -Ev '/test/(lint|e2e)$')
-	packages=("$(go list ./test/e2e)" "${packages[@]}")
+	# Those that take longest begin first, so that none is left alone in the end.
+	module=$(go list -m)
+	longest=("$module"/{test/e2e,datapath,agent})
+	mapfile -t others < <(go list ./... |
+		grep -vxF -f <(printf '%s\n' "${longest[@]}" "$module/test/lint"))
+	packages=("${longest[@]}" "${others[@]}")
 fi
 
 run() {

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"iter"
 	"slices"
 	"sync"
 )
@@ -114,14 +115,17 @@ func (s *sites) settled(candidates int, isBegin bool) bool {
 	return candidates == 0
 }
 
-// wider adds to the begin of an order all members of the sites of which it has too few for so many
-// candidates.
-func (s *sites) wider(begin []uint16, wanted *idSet, candidates int) (ids []uint16) {
-	turns, places := 0, 0
-	for places < candidates {
+// turnsFor is how many turns it takes until so many candidates have had theirs.
+func (s *sites) turnsFor(candidates int) (turns int) {
+	for places := 0; places < candidates; turns++ {
 		places += s.wide[turns]
-		turns++
 	}
+	return turns
+}
+
+// wider are the begin of an order and all members of the sites of which it has too few for so many
+// turns.
+func (s *sites) wider(begin []uint16, wanted *idSet, turns int) (ids []uint16) {
 	for _, id := range begin {
 		if wanted.has(id) {
 			s.taken[s.of[id]]++
@@ -136,6 +140,21 @@ func (s *sites) wider(begin []uint16, wanted *idSet, candidates int) (ids []uint
 	for site, members := range s.members {
 		if isShort(site) {
 			ids = append(ids, members...)
+		}
+	}
+	clear(s.taken)
+	return ids
+}
+
+// narrow leaves out of an order who comes behind those of its site that have so many turns.
+func (s *sites) narrow(order iter.Seq[uint16], wanted *idSet, turns int) (ids []uint16) {
+	for id := range order {
+		taken := &s.taken[s.of[id]]
+		if int(*taken) == turns {
+			continue
+		}
+		if ids = append(ids, id); wanted.has(id) {
+			*taken++
 		}
 	}
 	clear(s.taken)
@@ -160,8 +179,8 @@ func (s *rankedSelection) chooseBySite(bucket, want int, space *scratch) (chosen
 	return append(space.chosen[:0], order[:min(want, len(order))]...), scarce
 }
 
-// wider are the orders of buckets in which the best are not in sites enough, with all members of
-// these sites. Who may be a candidate does not matter to orders, so they stay for as long as the
+// wider are the orders of buckets in which the best are not in sites enough: of each site, those
+// who come first. Who may be a candidate does not matter to orders, so they stay for as long as the
 // ranking and the sites do.
 type wider struct {
 	mu     sync.Mutex
@@ -172,16 +191,18 @@ type wider struct {
 func (w *wider) bySite(s *rankedSelection, bucket, want int, space *scratch) []uint16 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	inTurn := space.sites.bySite(w.orders[bucket], &space.eligible)
-	if space.sites.settled(want, false) {
+	sites, eligible := space.sites, &space.eligible
+	inTurn := sites.bySite(w.orders[bucket], eligible)
+	if sites.settled(want, false) {
 		return inTurn
 	}
-	ids := space.sites.wider(s.first(bucket, space), &space.eligible, want)
+	turns := sites.turnsFor(want)
+	ids := sites.wider(s.first(bucket, space), eligible, turns)
 	if w.orders == nil {
 		w.orders = map[int][]uint16{}
 	}
-	w.orders[bucket] = slices.Collect(s.inOrder(bucket, ids))
-	return space.sites.bySite(w.orders[bucket], &space.eligible)
+	w.orders[bucket] = sites.narrow(s.inOrder(bucket, ids), eligible, turns)
+	return sites.bySite(w.orders[bucket], eligible)
 }
 
 // reserveBySite fills the chain up as reserve does, from all sites alike.

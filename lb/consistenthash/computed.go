@@ -1,8 +1,9 @@
 package consistenthash
 
-import "iter"
-
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Depth is how many members of a slot's order are known at most without looking at all.
 const Depth = rankingDepth
@@ -137,7 +138,7 @@ func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
 	return space[:known]
 }
 
-// All returns all members in the slot's order.
+// All are all members in the slot's order, once.
 func (c *Computed) All(slot int) iter.Seq[uint16] {
 	all := make([]standing, len(c.members))
 	for i := range all {
@@ -146,7 +147,7 @@ func (c *Computed) All(slot int) iter.Seq[uint16] {
 	return inOrder(all)
 }
 
-// InOrder are some members in the slot's order.
+// InOrder are some members in the slot's order, once.
 func (c *Computed) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
 	some := make([]standing, len(ids))
 	for i, id := range ids {

@@ -178,7 +178,7 @@ func (r *Ranking) Holding(id uint16) (slots []int32) {
 	return r.within(id)
 }
 
-// All are all members in the slot's order. It looks at each of them: First is for every day.
+// All are all members in the slot's order, once. It looks at each of them: First is for every day.
 func (r *Ranking) All(slot int) iter.Seq[uint16] {
 	all := make([]standing, len(r.members))
 	for i, m := range r.members {
@@ -187,7 +187,7 @@ func (r *Ranking) All(slot int) iter.Seq[uint16] {
 	return inOrder(all)
 }
 
-// InOrder are some members in the slot's order.
+// InOrder are some members in the slot's order, once.
 func (r *Ranking) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
 	some := make([]standing, len(ids))
 	for i, id := range ids {

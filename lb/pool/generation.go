@@ -166,8 +166,8 @@ func (g *Generation) shared() table {
 // gone. A bucket whose candidates change gets the old ones into its past; backends that are down or
 // gone leave all chains, and previous owners leave when they have been gone for the drain time;
 // with who comes, goes or changes its weight, those change places, too, who may have connections
-// from before this edge was there;
-// every other chain stays as it is. Next returns g itself if nothing changes.
+// from before this edge was there; every other chain stays as it is. Next returns g itself if
+// nothing changes.
 //
 // With table Rendezvous a chain that is full of those who had the bucket within the drain time, or
 // a minute if there is none, takes nobody else: a new candidate waits, and those of them that are

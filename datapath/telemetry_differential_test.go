@@ -117,7 +117,6 @@ func (w *telemetryWorld) now() uint64 { return 1<<60 + uint64(time.Since(w.begun
 
 // age makes the flow of a packet older, for program and model alike.
 func (w *telemetryWorld) age(t testing.TB, frame []byte) {
-	t.Helper()
 	seen := w.model.TelemetrySink(frame).Seen
 	tuple, _, ok := seen.Flow()
 	f := w.flows.Flows[tuple]
@@ -259,7 +258,6 @@ func (w *telemetryWorld) want(role string, frame []byte,
 
 // compare gives one frame to program and model.
 func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.TelemetryResult {
-	t.Helper()
 	if role == "telemetry_sink" {
 		w.age(t, frame)
 	}
@@ -292,7 +290,6 @@ func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.
 // reports fails unless the sink says about a frame what the model does.
 func (w *telemetryWorld) reports(t testing.TB, frame []byte, seen model.TelemetrySeen,
 	want model.TelemetryReport) {
-	t.Helper()
 	if want.Silent {
 		if want.Limited != 0 {
 			w.counts[want.Limited]++

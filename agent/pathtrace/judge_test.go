@@ -1,6 +1,7 @@
 package pathtrace
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,9 +38,9 @@ func TestOnset(t *testing.T) {
 		{"no router", nil, -1, false},
 		{"nothing is lost", []Count{{16, 16}, {16, 16}, {16, 16}}, -1, false},
 		{"the first link", []Count{{16, 0}, {16, 0}, {16, 0}}, 0, true},
-		{"the second link loses half", []Count{{16, 16}, {16, 8}, {16, 7}, {16, 9}}, 1, true},
+		{"the second link loses half", []Count{{24, 24}, {24, 12}, {24, 11}, {24, 13}}, 1, true},
 		{"the third router was lucky", []Count{{8, 8}, {8, 8}, {8, 7}, {8, 3}, {8, 3}}, 3, false},
-		{"the last link", []Count{{16, 16}, {16, 16}, {16, 15}, {16, 3}}, 3, true},
+		{"the last link", []Count{{20, 20}, {20, 20}, {20, 19}, {20, 3}}, 3, true},
 		{"a router that is silent itself", []Count{{16, 16}, {16, 0}, {16, 16}, {16, 16}}, -1,
 			false},
 		{"a silent router behind the link", []Count{{16, 16}, {16, 0}, {16, 5}, {16, 6}}, 1, true},
@@ -47,6 +48,32 @@ func TestOnset(t *testing.T) {
 		if got, sure := Onset(test.hops); got != test.want || sure != test.sure {
 			t.Errorf("%s: %d %t, want %d %t", test.name, got, sure, test.want, test.sure)
 		}
+	}
+}
+
+// Routers whose probes are lost by chance alone seldom hide the link in front of them.
+func TestOnsetIsRarelyWrong(t *testing.T) {
+	random, wrong := rand.New(rand.NewPCG(1, 2)), 0
+	const runs, link = 20_000, 2
+	for range runs {
+		hops := make([]Count, 8)
+		for round, sure := 1, false; round <= onsetMost && !sure; round++ {
+			for i := range hops {
+				hops[i].Sent++
+				if i < link || random.IntN(2) == 0 {
+					hops[i].Answered++
+				}
+			}
+			var at int
+			if at, sure = Onset(hops); round < onsetLeast {
+				sure = false
+			} else if at != link && (sure || round == onsetMost) {
+				wrong++
+			}
+		}
+	}
+	if wrong > 4 {
+		t.Errorf("%d of %d onsets are wrong", wrong, runs)
 	}
 }
 

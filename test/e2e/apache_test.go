@@ -38,7 +38,7 @@ func TestApacheFeedsThePolicy(t *testing.T) {
 			go func() {
 				var output bytes.Buffer
 				cmd := exec.CommandContext(ctx, "curl", "--silent", "--show-error", "--fail",
-					"http://[2001:db8:80::80]/burn?loops=4000&ms=500")
+					"http://[2001:db8:80::80]/burn?loops=4000&ms=200")
 				cmd.Stdout, cmd.Stderr = &output, &output
 				err := l.Exec("client", cmd)
 				if err != nil || output.String() != "done\n" {

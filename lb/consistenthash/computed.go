@@ -1,9 +1,6 @@
 package consistenthash
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // Depth is how many members of a slot's order are known at most without looking at all.
 const Depth = rankingDepth
@@ -138,17 +135,8 @@ func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
 	return space[:known]
 }
 
-// All are all members in the slot's order, once.
-func (c *Computed) All(slot int) iter.Seq[uint16] {
-	all := make([]standing, len(c.members))
-	for i := range all {
-		all[i] = c.standing(slot, i)
-	}
-	return inOrder(all)
-}
-
-// InOrder are some members in the slot's order, once.
-func (c *Computed) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
+// InOrder returns some members in the slot's order.
+func (c *Computed) InOrder(slot int, ids []uint16) []uint16 {
 	some := make([]standing, len(ids))
 	for i, id := range ids {
 		member, _ := slices.BinarySearchFunc(c.members, id,
@@ -158,38 +146,31 @@ func (c *Computed) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
 	return inOrder(some)
 }
 
+// All returns all members in the slot's order.
+func (c *Computed) All(slot int) []uint16 {
+	all := make([]standing, len(c.members))
+	for i := range all {
+		all[i] = c.standing(slot, i)
+	}
+	return inOrder(all)
+}
+
 func (c *Computed) standing(slot, member int) standing {
 	m := scored{c.keys[member], c.inverses[member]}
 	return m.standing(drawOf(c.seed, slot, m.key), c.logs, c.members[member].ID)
 }
 
-// inOrder are the ids, best first. It changes what it is given.
-func inOrder(all []standing) iter.Seq[uint16] {
-	return func(yield func(uint16) bool) {
-		for parent := len(all)/2 - 1; parent >= 0; parent-- {
-			sink(all, parent)
+// inOrder returns the ids, best first.
+func inOrder(all []standing) []uint16 {
+	slices.SortFunc(all, func(a, b standing) int {
+		if a.before(b) {
+			return -1
 		}
-		for len(all) > 0 && yield(all[0].id) {
-			last := len(all) - 1
-			all[0], all = all[last], all[:last]
-			sink(all, 0)
-		}
+		return 1
+	})
+	ids := make([]uint16, len(all))
+	for i := range all {
+		ids[i] = all[i].id
 	}
-}
-
-// sink puts one of a heap, whose best comes first, in its place below.
-func sink(heap []standing, at int) {
-	for {
-		best := at
-		for child := 2*at + 1; child <= 2*at+2 && child < len(heap); child++ {
-			if heap[child].before(heap[best]) {
-				best = child
-			}
-		}
-		if best == at {
-			return
-		}
-		heap[at], heap[best] = heap[best], heap[at]
-		at = best
-	}
+	return ids
 }

@@ -1,7 +1,6 @@
 package consistenthash
 
 import (
-	"iter"
 	"slices"
 	"sort"
 )
@@ -178,8 +177,8 @@ func (r *Ranking) Holding(id uint16) (slots []int32) {
 	return r.within(id)
 }
 
-// All are all members in the slot's order, once. It looks at each of them: First is for every day.
-func (r *Ranking) All(slot int) iter.Seq[uint16] {
+// All returns all members in the slot's order. It looks at each of them: First is for every day.
+func (r *Ranking) All(slot int) []uint16 {
 	all := make([]standing, len(r.members))
 	for i, m := range r.members {
 		all[i] = r.scorer.standing(slot, m.ID)
@@ -187,8 +186,8 @@ func (r *Ranking) All(slot int) iter.Seq[uint16] {
 	return inOrder(all)
 }
 
-// InOrder are some members in the slot's order, once.
-func (r *Ranking) InOrder(slot int, ids []uint16) iter.Seq[uint16] {
+// InOrder returns some members in the slot's order.
+func (r *Ranking) InOrder(slot int, ids []uint16) []uint16 {
 	some := make([]standing, len(ids))
 	for i, id := range ids {
 		some[i] = r.scorer.standing(slot, id)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"sextant/lb/pool"
 )
 
@@ -53,6 +55,15 @@ func next(t testing.TB, g *pool.Generation, backends []pool.Backend) *pool.Gener
 		t.Fatal(err)
 	}
 	return following
+}
+
+// checkBothOrders checks with orders that are computed, and with kept ones.
+func checkBothOrders(t *testing.T, check func(*rapid.T)) {
+	t.Run("orders computed", func(t *testing.T) { rapid.Check(t, check) })
+	t.Run("orders kept", func(t *testing.T) {
+		defer pool.KeepOrders()()
+		rapid.Check(t, check)
+	})
 }
 
 // candidates returns the current candidates of a chain, past the owners before, all both.

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"sextant/lb/consistenthash"
@@ -55,18 +54,18 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 		return next, nil, err
 	}
 	was, is := newScratch(before), newScratch(backends)
-	sameSites := was.sites.same(is.sites)
+	stay := sameSites(before, backends)
 	ranking, changed, err := s.ranking.Update(listed)
 	if err != nil {
 		return nil, nil, err
 	}
 	next := &rankedSelection{spec: s.spec, ranking: ranking, wider: &wider{}}
-	if ranking == s.ranking && sameSites {
+	if ranking == s.ranking && stay {
 		next.wider = s.wider
 	}
 	places := s.spec.Candidates
 	came, went := is.eligible.without(&was.eligible), was.eligible.without(&is.eligible)
-	if changed == nil || !sameSites || !is.sites.settledAlike(was.sites, places) ||
+	if changed == nil || !stay || !is.sites.settledAlike(was.sites, places) ||
 		min(places, is.count) != min(places, was.count) ||
 		came.count()+went.count() > manyChanges {
 		return next, nil, nil
@@ -85,7 +84,7 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 // sameEligible reports whether the same backends may be candidates, in the same sites.
 func sameEligible(before, backends []Backend) bool {
 	was, is := newScratch(before), newScratch(backends)
-	return was.eligible == is.eligible && was.sites.same(is.sites)
+	return was.eligible == is.eligible && sameSites(before, backends)
 }
 
 // first returns the best backends of a bucket's order. What it returned for another bucket is lost.
@@ -100,15 +99,15 @@ func (s *rankedSelection) first(bucket int, space *scratch) []uint16 {
 	return space.order[:space.known]
 }
 
-func (s *rankedSelection) all(bucket int) iter.Seq[uint16] {
+func (s *rankedSelection) all(bucket int) []uint16 {
 	if s.computed == nil {
 		return s.ranking.All(bucket)
 	}
 	return s.computed.All(bucket)
 }
 
-// inOrder are members in a bucket's order.
-func (s *rankedSelection) inOrder(bucket int, ids []uint16) iter.Seq[uint16] {
+// inOrder returns some backends in a bucket's order.
+func (s *rankedSelection) inOrder(bucket int, ids []uint16) []uint16 {
 	if s.computed == nil {
 		return s.ranking.InOrder(bucket, ids)
 	}
@@ -120,27 +119,24 @@ func (s *rankedSelection) candidates(bucket int, space *scratch) (chosen []uint1
 	if space.sites != nil {
 		return s.chooseBySite(bucket, want, space)
 	}
-	chosen = space.chosen[:0]
-	for _, id := range s.first(bucket, space) {
+	chosen = choose(s.first(bucket, space), want, space)
+	if len(chosen) < want { // all that come first in this bucket are out of service
+		return choose(s.all(bucket), want, space), true
+	}
+	return chosen, false
+}
+
+func choose(order []uint16, want int, space *scratch) []uint16 {
+	chosen := space.chosen[:0]
+	for _, id := range order {
 		if len(chosen) == want {
-			return chosen, false
+			break
 		}
 		if space.eligible.has(id) {
 			chosen = append(chosen, id)
 		}
 	}
-	if len(chosen) == want {
-		return chosen, false
-	}
-	chosen = chosen[:0] // all that come first in this bucket are out of service
-	for id := range s.all(bucket) {
-		if space.eligible.has(id) {
-			if chosen = append(chosen, id); len(chosen) == want {
-				break
-			}
-		}
-	}
-	return chosen, true
+	return chosen
 }
 
 func (s *rankedSelection) holding(id uint16, space *scratch) (buckets []int32) {

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"iter"
 	"slices"
 	"sync"
 )
@@ -27,6 +26,9 @@ type turn struct{ id, number uint16 }
 
 // sitesOf are the sites of backends; nil: all are in one.
 func sitesOf(backends []Backend) *sites {
+	if !slices.ContainsFunc(backends, func(b Backend) bool { return b.Site != backends[0].Site }) {
+		return nil
+	}
 	var names []uint16
 	most := uint16(0)
 	for _, b := range backends {
@@ -34,9 +36,6 @@ func sitesOf(backends []Backend) *sites {
 			names = slices.Insert(names, at, b.Site)
 		}
 		most = max(most, b.ID)
-	}
-	if len(names) < 2 {
-		return nil
 	}
 	s := &sites{of: make([]uint16, int(most)+1), members: make([][]uint16, len(names)),
 		eligible: make([]int, len(names)), taken: make([]uint16, len(names))}
@@ -56,12 +55,21 @@ func sitesOf(backends []Backend) *sites {
 	return s
 }
 
-// same says whether backends are in the same sites.
-func (s *sites) same(other *sites) bool {
-	if s == nil || other == nil {
-		return s == other
+// sameSites says whether those who are in both lists, which are sorted by id, are where they were.
+func sameSites(before, after []Backend) bool {
+	for len(before) > 0 && len(after) > 0 {
+		a, b := before[0], after[0]
+		if a.ID == b.ID && a.Site != b.Site {
+			return false
+		}
+		if a.ID <= b.ID {
+			before = before[1:]
+		}
+		if b.ID <= a.ID {
+			after = after[1:]
+		}
 	}
-	return slices.Equal(s.of, other.of)
+	return true
 }
 
 // bySite returns backends of an order so that the best of each site come first, in the order's,
@@ -123,9 +131,9 @@ func (s *sites) turnsFor(candidates int) (turns int) {
 	return turns
 }
 
-// wider are the begin of an order and all members of the sites of which it has too few for so many
-// turns.
-func (s *sites) wider(begin []uint16, wanted *idSet, turns int) (ids []uint16) {
+// withMissed are the begin of an order and all members of the sites of which it has too few for so
+// many turns.
+func (s *sites) withMissed(begin []uint16, wanted *idSet, turns int) (ids []uint16) {
 	for _, id := range begin {
 		if wanted.has(id) {
 			s.taken[s.of[id]]++
@@ -147,8 +155,8 @@ func (s *sites) wider(begin []uint16, wanted *idSet, turns int) (ids []uint16) {
 }
 
 // narrow leaves out of an order who comes behind those of its site that have so many turns.
-func (s *sites) narrow(order iter.Seq[uint16], wanted *idSet, turns int) (ids []uint16) {
-	for id := range order {
+func (s *sites) narrow(order []uint16, wanted *idSet, turns int) (ids []uint16) {
+	for _, id := range order {
 		taken := &s.taken[s.of[id]]
 		if int(*taken) == turns {
 			continue
@@ -164,7 +172,10 @@ func (s *sites) narrow(order iter.Seq[uint16], wanted *idSet, turns int) (ids []
 // settledAlike says whether the same begins of orders are enough for so many candidates as with
 // other backends.
 func (s *sites) settledAlike(other *sites, candidates int) bool {
-	return s == nil || slices.Equal(s.wide[:min(candidates, len(s.wide))],
+	if s == nil || other == nil {
+		return s == other
+	}
+	return slices.Equal(s.wide[:min(candidates, len(s.wide))],
 		other.wide[:min(candidates, len(other.wide))])
 }
 
@@ -197,7 +208,7 @@ func (w *wider) bySite(s *rankedSelection, bucket, want int, space *scratch) []u
 		return inTurn
 	}
 	turns := sites.turnsFor(want)
-	ids := sites.wider(s.first(bucket, space), eligible, turns)
+	ids := sites.withMissed(s.first(bucket, space), eligible, turns)
 	if w.orders == nil {
 		w.orders = map[int][]uint16{}
 	}

@@ -20,7 +20,8 @@ func BenchmarkWide(b *testing.B) {
 		most               string // that the file says a service has; "": nothing
 	}{{"1000x10", 1000, 10, ""}, {"10000x10", 10000, 10, ""},
 		{"10000x10-sized", 10000, 10, "      maxBackends: 10\n"},
-		{"10000x10-weighted", 10000, 10, ""},
+		{"10000x10-weighted", 10000, 10, ""}, {"1000x10-sites", 1000, 10, ""},
+		{"10000x10-sites", 10000, 10, ""},
 		{"1x10000", 1, 10000, "      maxBackends: 10000\n"}} {
 		b.Run(size.name, func(b *testing.B) {
 			const list = "      backends:\n"
@@ -28,6 +29,13 @@ func BenchmarkWide(b *testing.B) {
 				size.most+list)
 			if strings.HasSuffix(size.name, "-weighted") {
 				text = strings.ReplaceAll(text, "{name: b1, ", "{name: b1, weight: 3, ")
+			}
+			if strings.HasSuffix(size.name, "-sites") {
+				text = strings.Replace(text, "edge:\n", "edge:\n  site: s0\n", 1)
+				for i := range size.backends {
+					name := fmt.Sprintf("{name: b%d, ", i)
+					text = strings.ReplaceAll(text, name, name+fmt.Sprintf("site: s%d, ", i%3))
+				}
 			}
 			wide(b, text, size.services)
 		})
@@ -56,8 +64,7 @@ func wide(b *testing.B, node string, services int) {
 			must(b, err)
 		})
 	}
-	changed := strings.Replace(text, "{name: b0, sid: \"fcbb:bb00:1::\"}",
-		"{name: b0, sid: \"fcbb:bb00:1::\", weight: 2}", 1)
+	changed := strings.Replace(text, "{name: b0, ", "{name: b0, weight: 2, ", 1)
 	step("apply", func() {
 		_, err := r.apply(changed, false)
 		must(b, err)

@@ -44,11 +44,11 @@ func (m MarkedChains) Read() []pool.Chain {
 }
 
 // Continue returns the generation that had the chains, as [pool.Continue]; nil: they are to be
-// taken otherwise. Of chains that are not kept no copy is made.
+// taken otherwise. Of chains that are not kept no copy is made; their candidates have this order.
 func (m MarkedChains) Continue(
-	spec pool.Spec, backends []pool.Backend,
+	spec pool.Spec, backends []pool.Backend, order pool.Order,
 ) (*pool.Generation, error) {
-	g, err := pool.ContinueFirst(spec, asInPool(m.wire), turnedID, backends, m.Mark)
+	g, err := pool.ContinueFirst(spec, asInPool(m.wire), turnedID, backends, order, m.Mark)
 	if g != nil || err != nil || m.Mark == 0 {
 		return g, err
 	}

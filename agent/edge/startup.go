@@ -37,7 +37,7 @@ func (e *Room) takeUp(
 	s *Service, spec pool.Spec, n *config.Node, found datapath.MarkedChains,
 	members []pool.Backend,
 ) (*pool.Generation, error) {
-	if g, err := found.Continue(spec, members); g != nil || err != nil {
+	if g, err := found.Continue(spec, members, s.order); g != nil || err != nil {
 		return g, err
 	}
 	return e.resume(s, spec, n, found.Read(), members)

@@ -40,6 +40,19 @@ func (c *Computed) Same(other *Computed) bool {
 
 // First writes the best members of a slot to space, best first, and returns them: all, or Depth.
 func (c *Computed) First(slot int, space *[Depth]uint16) []uint16 {
+	return c.named(c.places(slot, space))
+}
+
+// named are the members at some places, by id, instead of these.
+func (c *Computed) named(places []uint16) []uint16 {
+	for i, place := range places {
+		places[i] = c.members[place].ID
+	}
+	return places
+}
+
+// places is First with the places of members, which are in the order of their ids.
+func (c *Computed) places(slot int, space *[Depth]uint16) []uint16 {
 	if c.equal {
 		if known, ok := c.byDraw(slot, space); ok {
 			return space[:known]
@@ -77,7 +90,7 @@ func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
 		}
 		draws[at] = draw
 		if at < Depth {
-			space[at] = c.members[i].ID
+			space[at] = uint16(i)
 		}
 	}
 	return known, known == Depth && clearlyApart(draws[:known+1])
@@ -112,7 +125,7 @@ func (c *Computed) rankDraws(slot int, space *[Depth]uint16, draws *[Depth + 1]u
 		sortTwelve(ordered)
 	}
 	for i := range c.keys {
-		space[i] = c.members[ordered[i]&placeBits].ID
+		space[i] = uint16(ordered[i] & placeBits)
 	}
 	return len(c.keys)
 }
@@ -122,6 +135,7 @@ func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
 	known := 0
 	for i := range c.members {
 		here := c.standing(slot, i)
+		here.id = uint16(i)
 		if known == Depth && !here.before(best[Depth-1]) {
 			continue
 		}

@@ -18,6 +18,11 @@ type Near struct {
 // is space for, Depth at most: where the processor can, the orders of eight slots are computed in
 // one go.
 func (c *Computed) FirstNear(slot int, near *Near, space []uint16) []uint16 {
+	return c.named(c.PlacesNear(slot, near, space))
+}
+
+// PlacesNear is FirstNear with the places of members, from 0 on by ascending id, for their ids.
+func (c *Computed) PlacesNear(slot int, near *Near, space []uint16) []uint16 {
 	if len(c.members) > nearPlaces+1 || !vector && !halves {
 		return c.copied(slot, space)
 	}
@@ -31,7 +36,7 @@ func (c *Computed) FirstNear(slot int, near *Near, space []uint16) []uint16 {
 	}
 	space = space[:min(len(c.members), len(space))]
 	for i := range space {
-		space[i] = c.members[near.words[i][lane]&nearPlaces].ID
+		space[i] = uint16(near.words[i][lane] & nearPlaces)
 	}
 	return space
 }
@@ -51,5 +56,5 @@ func (c *Computed) order(first int, deep bool, words *[Depth + 1][nearSlots]uint
 
 func (c *Computed) copied(slot int, space []uint16) []uint16 {
 	var all [Depth]uint16
-	return space[:copy(space, c.First(slot, &all))]
+	return space[:copy(space, c.places(slot, &all))]
 }

@@ -119,6 +119,15 @@ func validate(backends []Backend) error {
 // idSet is a set of backend ids.
 type idSet [1 << 16 / 64]uint64
 
+// everyone has all ids.
+var everyone = func() *idSet {
+	ids := new(idSet)
+	for i := range ids {
+		ids[i] = ^uint64(0)
+	}
+	return ids
+}()
+
 func (s *idSet) add(id uint16)      { s[id/64] |= 1 << (id % 64) }
 func (s *idSet) has(id uint16) bool { return s[id/64]&(1<<(id%64)) != 0 }
 

@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -16,20 +18,27 @@ import (
 const mostComputed = 1 << 14
 
 // firstChains are chains without a past where each backend may be a candidate, so that a chain is
-// the begin of its bucket's order: those that a service begins with. Where orders are computed,
-// these are too, each time they are read, and take no memory: most services of many never change.
+// the begin of its bucket's order, in turn by site: those that a service begins with. Where orders
+// are computed, these are too, each time they are read, and take no memory: most services of many
+// never change.
 type firstChains struct {
 	orders            *consistenthash.Computed // nil: the chains are to be kept
+	sites             *sites                   // of places of ids; nil: all are in one
 	candidates, depth int
-	ids               []uint16              // of the backends
-	shares            atomic.Pointer[[]int] // of theirs, as [Generation.Shares]; nil: not counted
+	ids               []uint16 // of the backends, ascending
+	shares            atomic.Pointer[orderedShares]
+}
+
+// orderedShares are those of the backends, as [Generation.Shares], with an order.
+type orderedShares struct {
+	order  Order
+	counts []int
 }
 
 // firstChains returns those of a generation; nil: it begins otherwise.
 func (g *Generation) firstChains() *firstChains {
 	s, ranked := g.selection.(*rankedSelection)
-	if !ranked || sitesOf(g.backends) != nil ||
-		slices.ContainsFunc(g.backends, func(b Backend) bool { return !b.eligible() }) {
+	if !ranked || slices.ContainsFunc(g.backends, func(b Backend) bool { return !b.eligible() }) {
 		return nil
 	}
 	f := &firstChains{candidates: min(s.spec.Candidates, len(g.backends)), depth: s.spec.Depth,
@@ -37,8 +46,13 @@ func (g *Generation) firstChains() *firstChains {
 	if g.Buckets() < mostComputed {
 		f.orders = s.computed
 	}
+	places := slices.Clone(g.backends)
 	for i, b := range g.backends {
-		f.ids[i] = b.ID
+		f.ids[i], places[i].ID = b.ID, uint16(i)
+	}
+	f.sites = sitesOf(places)
+	if f.sites != nil && (f.orders == nil || len(places) > consistenthash.Depth) {
+		return nil // the begin of an order need not have all sites
 	}
 	return f
 }
@@ -64,6 +78,9 @@ func (f *firstChains) of(order []uint16) Chain {
 }
 
 func (f *firstChains) at(bucket int) Chain {
+	if f.sites != nil {
+		return f.inOrder(nil, sameName).at(bucket)
+	}
 	var space [consistenthash.Depth]uint16
 	return f.of(f.orders.First(bucket, &space))
 }
@@ -76,18 +93,78 @@ var (
 
 // pages yields the chains of so many buckets, with other names of ids, some at a time: what was
 // yielded before is lost.
-func (f *firstChains) pages(buckets int, name func(id uint16) uint16) iter.Seq2[int, []Chain] {
-	rest := f.of(f.ids)
-	rest.IDs = [MaxChain]uint16{}
-	rows := f.orders.Rows(f.depth, name, *(*consistenthash.Row)(unsafe.Pointer(&rest)))
+func (f *firstChains) pages(
+	buckets int, order Order, name func(id uint16) uint16,
+) iter.Seq2[int, []Chain] {
+	write := f.inOrder(order, name).write
+	if f.sites == nil && len(order) == 0 {
+		write = f.rows(name)
+	}
 	return func(yield func(first int, page []Chain) bool) {
 		var page [consistenthash.RowSlots]Chain
 		for first := 0; first < buckets; first += len(page) {
-			rows.Write(first, (*[len(page)]consistenthash.Row)(unsafe.Pointer(&page)))
+			write(first, &page)
 			if !yield(first, page[:min(len(page), buckets-first)]) {
 				return
 			}
 		}
+	}
+}
+
+// rows writes chains that are begins of orders.
+func (f *firstChains) rows(name func(id uint16) uint16) func(int, *[consistenthash.RowSlots]Chain) {
+	rest := f.of(f.ids)
+	rest.IDs = [MaxChain]uint16{}
+	rows := f.orders.Rows(f.depth, name, *(*consistenthash.Row)(unsafe.Pointer(&rest)))
+	return func(first int, page *[consistenthash.RowSlots]Chain) {
+		rows.Write(first, (*[len(page)]consistenthash.Row)(unsafe.Pointer(page)))
+	}
+}
+
+// firstInOrder are first chains whose members are in turn by site, and whose candidates are in
+// order.
+type firstInOrder struct {
+	of    *firstChains
+	sites *sites   // its own; nil: all are in one
+	ranks []uint8  // by place; nil: no order
+	names []uint16 // by place
+	near  consistenthash.Near
+}
+
+func (f *firstChains) inOrder(order Order, name func(id uint16) uint16) *firstInOrder {
+	w := &firstInOrder{of: f, names: f.named(name)}
+	if f.sites != nil {
+		w.sites = f.sites.another()
+	}
+	if len(order) > 0 {
+		w.ranks = make([]uint8, len(f.ids))
+		for place, id := range f.ids {
+			w.ranks[place] = order[id]
+		}
+	}
+	return w
+}
+
+func (w *firstInOrder) at(bucket int) Chain {
+	var space [consistenthash.Depth]uint16
+	places := w.of.orders.PlacesNear(bucket, &w.near, space[:])
+	if w.sites != nil {
+		places = w.sites.bySite(places, everyone)
+	}
+	c := w.of.of(places)
+	if w.ranks != nil {
+		slices.SortStableFunc(c.IDs[:c.Candidates],
+			func(a, b uint16) int { return cmp.Compare(w.ranks[a], w.ranks[b]) })
+	}
+	for i, place := range c.ids() {
+		c.IDs[i] = w.names[place]
+	}
+	return c
+}
+
+func (w *firstInOrder) write(first int, page *[consistenthash.RowSlots]Chain) {
+	for i := range page {
+		page[i] = w.at(first + i)
 	}
 }
 
@@ -103,8 +180,8 @@ func (f *firstChains) named(name func(id uint16) uint16) []uint16 {
 func sameName(id uint16) uint16 { return id }
 
 // each yields the chains of so many buckets.
-func (f *firstChains) each(buckets int, yield func(bucket int, c Chain) bool) {
-	for first, page := range f.pages(buckets, sameName) {
+func (f *firstChains) each(buckets int, order Order, yield func(bucket int, c Chain) bool) {
+	for first, page := range f.pages(buckets, order, sameName) {
 		for i, c := range page {
 			if !yield(first+i, c) {
 				return
@@ -114,46 +191,47 @@ func (f *firstChains) each(buckets int, yield func(bucket int, c Chain) bool) {
 }
 
 // write writes all chains, with other names of ids, and counts the shares.
-func (f *firstChains) write(to []Chain, name func(id uint16) uint16) {
+func (f *firstChains) write(to []Chain, order Order, name func(id uint16) uint16) {
 	counting := newTally(f.named(name))
 	defer counting.end()
-	for first, page := range f.pages(len(to), name) {
+	for first, page := range f.pages(len(to), order, name) {
 		copy(to[first:], page)
 		for i := range page {
 			counting.add(page[i].IDs[0])
 		}
 	}
-	f.note(counting)
+	f.note(order, counting)
 }
 
 // note keeps what was counted of the first candidates of all chains.
-func (f *firstChains) note(t *tally) {
-	shares := t.counts[1:]
-	f.shares.Store(&shares)
+func (f *firstChains) note(order Order, t *tally) {
+	f.shares.Store(&orderedShares{order, t.counts[1:]})
 }
 
 // counted returns the shares of so many buckets.
-func (f *firstChains) counted(buckets int) []int {
-	if f.shares.Load() == nil {
-		f.write(make([]Chain, buckets), sameName)
+func (f *firstChains) counted(buckets int, order Order) []int {
+	known := f.shares.Load()
+	if known == nil || !maps.Equal(known.order, order) {
+		f.write(make([]Chain, buckets), order, sameName)
+		known = f.shares.Load()
 	}
-	return *f.shares.Load()
+	return known.counts
 }
 
 // table keeps the chains of so many buckets.
 func (f *firstChains) table(buckets int) table {
 	chains := make([]Chain, buckets, WholePages(buckets))
-	f.write(chains, sameName)
+	f.write(chains, nil, sameName)
 	return tableOf(chains)
 }
 
 // WriteFirst writes all chains with other names of ids, which differ, if they are those that the
 // service began with and are not kept. Else it is false, and writes nothing.
 func (g *Generation) WriteFirst(to []Chain, name func(id uint16) uint16) bool {
-	if g.first == nil || len(g.order) > 0 || g.suspects != nil {
+	if g.first == nil || g.suspects != nil {
 		return false
 	}
-	g.first.write(to[:g.Buckets()], name)
+	g.first.write(to[:g.Buckets()], g.order, name)
 	return true
 }
 
@@ -169,7 +247,7 @@ func (g *Generation) at(bucket int) (Chain, *past) {
 // each yields the chains of all buckets, as at returns them.
 func (g *Generation) each(yield func(bucket int, c Chain) bool) {
 	if g.first != nil {
-		g.first.each(g.Buckets(), yield)
+		g.first.each(g.Buckets(), nil, yield)
 		return
 	}
 	for bucket := range g.Buckets() {
@@ -191,6 +269,11 @@ func (g *Generation) Chain(bucket int) Chain {
 func (g *Generation) Chains() iter.Seq2[int, Chain] {
 	if len(g.order) == 0 && g.suspects == nil {
 		return g.each
+	}
+	if g.first != nil && g.suspects == nil {
+		return func(yield func(bucket int, c Chain) bool) {
+			g.first.each(g.Buckets(), g.order, yield)
+		}
 	}
 	return func(yield func(bucket int, c Chain) bool) {
 		g.each(func(bucket int, c Chain) bool { return yield(bucket, g.arranged(c)) })

@@ -15,6 +15,7 @@ import (
 // that follow a suspicion, an order or a change.
 func TestFirstChainsAreThoseKept(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 7))
+	begun := map[bool]int{} // with computed chains, by whether they are in several sites
 	for round := range 150 {
 		spec := pool.Spec{Buckets: 61 + r.IntN(40), Seed: r.Uint64(), Candidates: 1 + r.IntN(3),
 			Depth: 3 + r.IntN(4)}
@@ -22,18 +23,22 @@ func TestFirstChainsAreThoseKept(t *testing.T) {
 		if round%4 == 0 {
 			backends[0].Weight++
 		}
+		inSites(r, backends)
 		computed := begin(t, spec, backends)
 		kept, err := pool.Resume(spec, make([]pool.Chain, spec.Buckets), backends, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if computed.WriteFirst(make([]pool.Chain, spec.Buckets), turned) {
+			begun[sitesIn(backends) > 1]++
+		}
 		for step := range 4 {
 			compareGenerations(t, computed, kept, backends)
 			before := computed
 			switch backends = slices.Clone(backends); {
-			case step == 0:
+			case step == 1 && round%2 == 0:
 				backends[r.IntN(len(backends))].Suspect = true
-			case step == 1:
+			case step == 0:
 				order := pool.Order{backends[0].ID: uint8(r.IntN(9)), 1: 3}
 				computed, kept = computed.Ordered(order), kept.Ordered(order)
 			default:
@@ -44,6 +49,26 @@ func TestFirstChainsAreThoseKept(t *testing.T) {
 			compareDiffering(t, before, computed)
 		}
 	}
+	if begun[false] < 40 || begun[true] < 40 {
+		t.Errorf("%d began with computed chains in one site, %d in several", begun[false],
+			begun[true])
+	}
+}
+
+// inSites spreads backends over up to four sites.
+func inSites(r *rand.Rand, backends []pool.Backend) {
+	sites := 1 + r.IntN(4)
+	for i := range backends {
+		backends[i].Site = uint16(r.IntN(sites))
+	}
+}
+
+func sitesIn(backends []pool.Backend) int {
+	sites := map[uint16]bool{}
+	for _, b := range backends {
+		sites[b.Site] = true
+	}
+	return len(sites)
 }
 
 func compareGenerations(t *testing.T, computed, kept *pool.Generation, backends []pool.Backend) {
@@ -115,14 +140,22 @@ func compareDiffering(t *testing.T, is, was *pool.Generation) {
 // TestFirstChainsTakeNoMemory: that is what they are computed for.
 func TestFirstChainsTakeNoMemory(t *testing.T) {
 	spec := pool.Spec{Buckets: 6421, Seed: seed, Candidates: 2}
-	backends := up(10)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	g := begin(t, spec, backends)
-	for range g.Chains() {
-	}
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(spec.Buckets) {
-		t.Errorf("chains of %d buckets took %d bytes", spec.Buckets, took)
+	for sites := range 3 {
+		backends, order := up(10), pool.Order{}
+		for i := range backends {
+			backends[i].Site = uint16(i % (1 + sites))
+			if backends[i].Site > 0 {
+				order[backends[i].ID] = 1
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		g := begin(t, spec, backends).Ordered(order)
+		for range g.Chains() {
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(spec.Buckets) {
+			t.Errorf("chains of %d buckets took %d bytes", spec.Buckets, took)
+		}
 	}
 }

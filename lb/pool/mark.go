@@ -12,8 +12,8 @@ import (
 )
 
 // Mark is a digest of what the chains of a generation without a past follow from: the spec, the
-// backends and how this program chooses among them. Its last bit says that the chains are those
-// that [New] makes. 0: the chains have a past, or follow from more.
+// backends, their order and how this program chooses among them. Its last bit says that the chains
+// are those that [New] makes. 0: the chains have a past, or follow from more.
 type Mark uint64
 
 // freshMark is the bit of chains as New makes them: after a past they may name others in reserve.
@@ -25,17 +25,20 @@ func (g *Generation) Mark() Mark {
 	if !g.isPlain() {
 		return 0
 	}
+	mark := markOf(g.spec, g.backends, g.order)
 	if g.fresh {
-		return markOf(g.spec, g.backends) | freshMark
+		mark |= freshMark
 	}
-	return markOf(g.spec, g.backends)
+	return mark
 }
 
-// isPlain reports whether spec and backends say all about g, but which chains it has.
+// isPlain reports whether spec, backends and order say all about g, but which chains it has. Chains
+// that are kept are without the order, and do not follow from those with it.
 func (g *Generation) isPlain() bool {
 	s, ranked := g.selection.(*rankedSelection)
 	if !ranked || s.computed == nil || g.spec.Policy == Shadow || g.next != 0 ||
-		g.resumed != nil || g.suspects != nil || len(g.watched) > 0 || len(g.order) > 0 {
+		g.resumed != nil || g.suspects != nil || len(g.watched) > 0 ||
+		len(g.order) > 0 && g.first == nil {
 		return false
 	}
 	for _, page := range g.buckets.pasts {
@@ -51,7 +54,7 @@ func (g *Generation) isPlain() bool {
 // are to be taken with [Resume]. The chains are its own, with what is behind them up to the
 // capacity.
 func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Generation, error) {
-	return continued(spec, chains, sameName, backends, mark, func(g *Generation) bool {
+	return continued(spec, chains, sameName, backends, nil, mark, func(g *Generation) bool {
 		if g.first == nil {
 			g.buckets = tableOf(chains)
 		}
@@ -59,20 +62,21 @@ func Continue(spec Spec, chains []Chain, backends []Backend, mark Mark) (*Genera
 	})
 }
 
-// ContinueFirst is Continue for a service whose first chains are not kept. Those given have other
-// names of ids, which differ, and stay what they are.
+// ContinueFirst is Continue for a service whose first chains are not kept, with the order that its
+// candidates had. The chains given have other names of ids, which differ, and stay what they are.
 func ContinueFirst(
-	spec Spec, chains []Chain, name func(id uint16) uint16, backends []Backend, mark Mark,
+	spec Spec, chains []Chain, name func(id uint16) uint16, backends []Backend, order Order,
+	mark Mark,
 ) (*Generation, error) {
-	return continued(spec, chains, name, backends, mark,
+	return continued(spec, chains, name, backends, order, mark,
 		func(g *Generation) bool { return g.first != nil })
 }
 
 // continued is what Continue returns, if take takes the generation: it has no chains yet, unless
 // they are computed.
 func continued(
-	spec Spec, chains []Chain, name func(id uint16) uint16, backends []Backend, mark Mark,
-	take func(*Generation) bool,
+	spec Spec, chains []Chain, name func(id uint16) uint16, backends []Backend, order Order,
+	mark Mark, take func(*Generation) bool,
 ) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {
@@ -82,10 +86,11 @@ func continued(
 		return nil, err
 	}
 	listed := sorted(backends)
-	if mark == 0 || len(chains) != spec.Buckets || mark&^freshMark != markOf(spec, listed) {
+	g := (&Generation{spec: spec, backends: listed, fresh: mark&freshMark != 0}).Ordered(order)
+	if mark == 0 || len(chains) != spec.Buckets ||
+		mark&^freshMark != markOf(spec, listed, g.order) {
 		return nil, nil
 	}
-	g := &Generation{spec: spec, backends: listed, fresh: mark&freshMark != 0}
 	members := make([]consistenthash.Member, len(listed))
 	for i, b := range listed {
 		members[i] = b.member()
@@ -117,7 +122,7 @@ func continued(
 		counting.add(c.IDs[0])
 	}
 	if g.first != nil {
-		g.first.note(counting)
+		g.first.note(g.order, counting)
 	}
 	return g, nil
 }
@@ -137,8 +142,8 @@ func tableOf(chains []Chain) table {
 		len(chains)/pageBuckets), name: new(tableName)}
 }
 
-// markOf digests a spec, and backends by ascending id. Its last bit is 0.
-func markOf(spec Spec, backends []Backend) Mark {
+// markOf digests a spec, and backends by ascending id with their order. Its last bit is 0.
+func markOf(spec Spec, backends []Backend, o Order) Mark {
 	digest := sha256.New()
 	for _, field := range []uint64{markVersion, uint64(algorithm()), uint64(spec.Buckets),
 		spec.Seed, uint64(spec.Policy), uint64(spec.Method), uint64(spec.Candidates),
@@ -147,7 +152,7 @@ func markOf(spec Spec, backends []Backend) Mark {
 	}
 	for _, b := range backends {
 		for _, field := range []uint64{uint64(b.ID), b.Key, uint64(b.Weight), uint64(b.State),
-			uint64(b.Site), uint64(order(b.Suspect))} {
+			uint64(b.Site), uint64(order(b.Suspect)), uint64(o[b.ID])} {
 			writeWord(digest, field)
 		}
 	}
@@ -155,7 +160,7 @@ func markOf(spec Spec, backends []Backend) Mark {
 }
 
 // markVersion tells marks of another meaning of their bits apart.
-const markVersion = 2
+const markVersion = 3
 
 func writeWord(to hash.Hash, word uint64) {
 	to.Write(binary.BigEndian.AppendUint64(nil, word)) // never fails
@@ -171,11 +176,13 @@ func markOfAlgorithm() Mark {
 	for _, spec := range []Spec{
 		{Buckets: 251, Seed: 1, Candidates: 2, Depth: MaxChain},
 		{Buckets: 251, Seed: 2, Candidates: 3, Depth: 4}, {Buckets: 251, Seed: 3, Policy: ECMP},
+		{Buckets: 251, Seed: 4, Candidates: 2, Depth: MaxChain},
 	} {
 		var backends []Backend
 		for i := range 12 {
 			backends = append(backends, Backend{ID: uint16(1 + 7*i), Key: uint64(i % 2 * i),
-				Weight: uint32(1 + i*int(spec.Seed-1)), State: State(i / 9)})
+				Weight: uint32(1 + i*int(spec.Seed-1)), State: State(i / 9),
+				Site: uint16(i / 5 * int(spec.Seed/4))})
 		}
 		g, err := New(spec, backends, 0)
 		if err != nil {

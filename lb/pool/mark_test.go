@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ func settled(t *testing.T, r *rand.Rand, spec pool.Spec) (*pool.Generation, []po
 	time.Duration) {
 	t.Helper()
 	backends := up(1 + r.IntN(12))
+	inSites(r, backends)
 	g, now := begin(t, spec, backends), time.Duration(0)
 	for range r.IntN(4) {
 		backends = changedAtRandom(r, backends)
@@ -34,18 +36,20 @@ func settled(t *testing.T, r *rand.Rand, spec pool.Spec) (*pool.Generation, []po
 }
 
 // continueFirst sees that a generation goes on from chains with other names, too, if they are not
-// to be kept, and from none that can't be its own.
+// to be kept, in any order of its candidates, and from none that can't be its own.
 func continueFirst(
 	t *testing.T, spec pool.Spec, g, other *pool.Generation, backends []pool.Backend,
+	order pool.Order,
 ) bool {
 	t.Helper()
+	g, other = g.Ordered(order), other.Ordered(order)
 	named := chains(g)
 	for i := range named {
 		for place, id := range named[i].IDs {
 			named[i].IDs[place] = turned(id)
 		}
 	}
-	also, err := pool.ContinueFirst(spec, named, turned, backends, g.Mark())
+	also, err := pool.ContinueFirst(spec, named, turned, backends, order, g.Mark())
 	if written := other.WriteFirst(make([]pool.Chain, spec.Buckets), turned); err != nil ||
 		written != (also != nil) {
 		t.Fatalf("%v, %v; its chains are not kept: %v", also, err, written)
@@ -54,6 +58,14 @@ func continueFirst(
 		return false
 	}
 	compareGenerations(t, also, other, backends)
+	another := maps.Clone(order)
+	for id := range another {
+		another[id]++
+	}
+	on, _ := pool.ContinueFirst(spec, named, turned, backends, another, g.Mark())
+	if on != nil && len(order) > 0 && spec.Policy == pool.Offer {
+		t.Fatal("chains in another order go on")
+	}
 	for _, damage := range []func(c *pool.Chain){
 		func(c *pool.Chain) { c.Length = pool.MaxChain + 1 },
 		func(c *pool.Chain) { c.Candidates = c.Length + 1 },
@@ -61,7 +73,8 @@ func continueFirst(
 	} {
 		damaged := slices.Clone(named)
 		damage(&damaged[len(damaged)/2])
-		if g, _ := pool.ContinueFirst(spec, damaged, turned, backends, g.Mark()); g != nil {
+		if g, _ := pool.ContinueFirst(spec, damaged, turned, backends, order,
+			g.Mark()); g != nil {
 			t.Fatalf("chain %+v goes on", damaged[len(damaged)/2])
 		}
 	}
@@ -108,8 +121,14 @@ func TestContinueIsTheSameGeneration(t *testing.T) {
 			t.Fatalf("round %d: %v, %v; want the generation", round, other, err)
 		}
 		continued++
-		if continueFirst(t, spec, g, other, backends) {
-			first++
+		if _, fresh := g.Rule(); !fresh && g.Ordered(pool.Order{1: 2}).Mark() != 0 &&
+			spec.Policy == pool.Offer {
+			t.Fatalf("round %d: chains kept without their order have a mark with it", round)
+		}
+		for _, order := range []pool.Order{nil, {1: 2, 3: 1, 4: 1}} {
+			if continueFirst(t, spec, g, other, backends, order) {
+				first++
+			}
 		}
 		if other.Mark() != g.Mark() {
 			t.Fatalf("round %d: mark %x, want %x", round, other.Mark(), g.Mark())
@@ -185,8 +204,8 @@ func TestMarkIsOfAllThatCounts(t *testing.T) {
 	}
 }
 
-// TestNoMarkWithAPast: chains with previous owners, an order, or a table that depends on the past
-// are not computed from spec and backends.
+// TestNoMarkWithAPast: chains with previous owners, or a table that depends on the past, are not
+// computed from spec and backends.
 func TestNoMarkWithAPast(t *testing.T) {
 	spec := pool.Spec{Buckets: 67, Seed: 5, Candidates: 2, Depth: 4, Drain: time.Minute}
 	g := begin(t, spec, up(5))
@@ -199,7 +218,7 @@ func TestNoMarkWithAPast(t *testing.T) {
 	suspect[0].Suspect = true
 	for name, g := range map[string]*pool.Generation{
 		"drained": drained, "resumed": resumed, "suspect": next(t, g, suspect),
-		"ordered": g.Ordered(pool.Order{2: 3}), "exact": first(t, 67, 2, up(5)),
+		"exact":  first(t, 67, 2, up(5)),
 		"shadow": begin(t, pool.Spec{Buckets: 67, Policy: pool.Shadow}, up(5)),
 	} {
 		if g.Mark() != 0 {

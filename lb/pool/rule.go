@@ -20,7 +20,7 @@ func (g *Generation) Rule() (Rule, bool) {
 	if !g.fresh || !g.isPlain() {
 		return Rule{}, false
 	}
-	return Rule{g.Mark(), g.spec, g.backends}, true
+	return Rule{markOf(g.spec, g.backends, nil) | freshMark, g.spec, g.backends}, true
 }
 
 // Same reports whether both rules make the same chains.
@@ -29,7 +29,7 @@ func (r Rule) Same(other Rule) bool { return r.mark == other.mark }
 // Makes reports whether the rule's chains are those that New makes of spec and backends.
 func (r Rule) Makes(spec Spec, backends []Backend) bool {
 	spec, err := spec.normal()
-	return err == nil && r.mark == markOf(spec, sorted(backends))|freshMark
+	return err == nil && r.mark == markOf(spec, sorted(backends), nil)|freshMark
 }
 
 // Generation makes the generation again. It refuses the rule of a release that chose otherwise.

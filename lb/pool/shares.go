@@ -38,8 +38,8 @@ func (t *tally) end() {
 func (g *Generation) Shares(ids []uint16) []int {
 	counting := newTally(ids)
 	defer counting.end()
-	if g.first != nil && len(g.order) == 0 {
-		for i, n := range g.first.counted(g.Buckets()) {
+	if g.first != nil {
+		for i, n := range g.first.counted(g.Buckets(), g.order) {
 			counting.counts[counting.places[g.first.ids[i]]] += n
 		}
 		return counting.counts[1:]

@@ -55,6 +55,12 @@ func sitesOf(backends []Backend) *sites {
 	return s
 }
 
+// another puts in turn what s does, at the same time.
+func (s *sites) another() *sites {
+	return &sites{of: s.of, members: s.members, eligible: s.eligible, wide: s.wide,
+		taken: make([]uint16, len(s.members))}
+}
+
 // sameSites says whether those who are in both lists, which are sorted by id, are where they were.
 func sameSites(before, after []Backend) bool {
 	for len(before) > 0 && len(after) > 0 {
@@ -76,32 +82,43 @@ func sameSites(before, after []Backend) bool {
 // then the second of each, and so on; those who are not wanted are left out. What it returned for
 // another order is lost.
 func (s *sites) bySite(order []uint16, wanted *idSet) []uint16 {
-	turns, sizes, taken := s.turns[:0], s.sizes[:0], s.taken
+	s.reserve(len(order))
+	turns, sizes, taken := s.turns[:len(order)], s.sizes[:len(order)], s.taken
+	clear(sizes)
+	known, last := 0, -1
 	for _, id := range order {
 		if !wanted.has(id) {
 			continue
 		}
 		site := s.of[id]
 		number := taken[site]
-		taken[site]++
-		if int(number) == len(sizes) {
-			sizes = append(sizes, 0)
-		}
-		turns = append(turns, turn{id, number})
+		taken[site] = number + 1
+		turns[known] = turn{id, number}
+		known, last = known+1, max(last, int(number))
 		sizes[number]++
 	}
+	turns, sizes = turns[:known], sizes[:last+1]
 	begin := 0
 	for number, size := range sizes {
 		sizes[number], begin = begin, begin+size
 	}
-	inTurn := slices.Grow(s.inTurn[:0], len(turns))[:len(turns)]
+	inTurn := s.inTurn[:known]
 	for _, t := range turns {
 		inTurn[sizes[t.number]] = t.id
 		sizes[t.number]++ // in the end where the turn ends
 		taken[s.of[t.id]] = 0
 	}
-	s.turns, s.sizes, s.inTurn = turns, sizes, inTurn
+	s.sizes = sizes
 	return inTurn
+}
+
+// reserve makes room for the turns of so many.
+func (s *sites) reserve(members int) {
+	if members > cap(s.sizes) {
+		s.turns, s.sizes = make([]turn, members), make([]int, members)
+		s.inTurn = make([]uint16, members)
+	}
+	s.sizes = s.sizes[:cap(s.sizes)]
 }
 
 // settled says whether what was put in turn was enough for so many candidates: each site had its

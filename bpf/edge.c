@@ -32,9 +32,12 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 		*for_edge = true;
 		return REASON_NONE;
 	}
-	if (likely(!is_extension(p->flow.protocol)))
-		return REASON_NONE;
-	return packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER, false, &srh);
+	if (unlikely(is_extension(p->flow.protocol)))
+		reason = packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER,
+				     false, &srh);
+	if (unlikely(outside && p->flow.protocol == IPPROTO_ICMPV6 && !reason))
+		reason = guard_error(&settings.domain, c, p);
+	return reason;
 }
 
 /* The VIP is known but nobody serves this packet, or it is no VIP at all. */

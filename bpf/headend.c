@@ -495,9 +495,12 @@ static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor 
 		if (reason)
 			return reason;
 	}
-	if (!is_extension(p->flow.protocol))
-		return REASON_NONE;
-	return packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER, false, &srh);
+	if (is_extension(p->flow.protocol))
+		reason = packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER,
+				     false, &srh);
+	if (outside && p->flow.protocol == IPPROTO_ICMPV6 && !reason)
+		reason = guard_error(&settings.domain, c, p);
+	return reason;
 }
 
 /* Reads a frame. Returns 0, a reason to drop, or -1: no IP. Not inlined, to spare the stack. */

@@ -66,6 +66,40 @@ static __always_inline int guard_addresses(const volatile struct domain *domain,
 	return REASON_NONE;
 }
 
+/* An ICMPv6 error, RFC 4443 section 2.1, as far as the header of the packet that it quotes. */
+struct quotation {
+	__u8 type;
+	__u8 reserved[7];
+	struct ipv6hdr quoted;
+};
+
+#define ICMPV6_INFORMATIONAL 0x80 /* bit of the type that errors do not have */
+
+/*
+ * Judges an ICMPv6 packet from outside, whose message is at the cursor. Packets to SIDs do not
+ * leave the domain, so that an error from outside about one is forged: the kernel would lower the
+ * path MTU to the SID, whoever says that something was too big. No error is long enough for
+ * fragments (RFC 4443 section 2.4 c), of which the kernel would make one.
+ */
+static __always_inline int guard_error(const volatile struct domain *domain, const struct cursor *c,
+				       const struct packet *p)
+{
+	const struct quotation *error = c->pos;
+	struct address to;
+
+	if (p->fragment == FRAGMENT_LATER || !cursor_has(c, 1) ||
+	    error->type & ICMPV6_INFORMATIONAL)
+		return REASON_NONE;
+	if (p->fragment)
+		return REASON_FRAGMENT;
+	if (c->left < sizeof(*error))
+		return REASON_NONE;
+	if (!cursor_has(c, sizeof(*error)))
+		return REASON_TRUNCATED;
+	to = address_load(&error->quoted.daddr);
+	return is_sid_of_domain(domain, &to) ? REASON_SRV6_FROM_OUTSIDE : REASON_NONE;
+}
+
 /*
  * Whether a packet, of whose headers next is the one at offset, has a segment routing header. What
  * else is wrong with it is not said: it is the kernel's business. Not static, so that the verifier

@@ -23,14 +23,40 @@ func (b border) isOutside(side Side, src netip.Addr) bool {
 	return side == External || side == Mixed && !containsAddr(b.infrastructure, src)
 }
 
-// judge refuses addresses that only the SR domain may use. The SRH is refused where the extension
-// headers are walked over.
+// judge refuses addresses that only the SR domain may use, also in what an ICMPv6 error quotes. The
+// SRH is refused where the extension headers are walked over.
 func (b border) judge(p *packet) Reason {
 	switch {
 	case b.isSID(p.dst):
 		return ReasonSRv6FromOutside
 	case b.isSID(p.src), containsAddr(b.infrastructure, p.src):
 		return ReasonSpoofedSource
+	}
+	return b.judgeError(*p)
+}
+
+// judgeError refuses errors about packets to SIDs, which do not leave the domain, and errors in
+// fragments. What else is wrong with the headers is told by who parses them.
+func (b border) judgeError(p packet) Reason {
+	const (
+		quotedDestination = icmpHeaderLength + 24
+		informational     = 128 // types from here on are no errors
+	)
+	if p.walkExtensions(outsideDomain) != ReasonNone || p.protocol != protocolICMPv6 {
+		return ReasonNone
+	}
+	message := p.data[p.upper:p.end]
+	if p.fragment.kind == fragmentLater || len(message) == 0 || message[0] >= informational {
+		return ReasonNone
+	}
+	if p.fragment.kind == fragmentFirst {
+		return ReasonFragment
+	}
+	if len(message) < icmpHeaderLength+ipv6HeaderLength {
+		return ReasonNone
+	}
+	if b.isSID(netip.AddrFrom16([16]byte(message[quotedDestination:]))) {
+		return ReasonSRv6FromOutside
 	}
 	return ReasonNone
 }

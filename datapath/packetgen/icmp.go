@@ -52,6 +52,10 @@ func (g *Generator) appendQuote(s segment) {
 		s.Src = g.client(s.Dst.Is6())
 	case 1:
 		s.Protocol = g.anyProtocol(s.Dst.Is6())
+	case 2:
+		if s.Dst.Is6() { // no packet to it leaves the domain
+			s.Dst = g.offering()
+		}
 	}
 	start, next := len(g.frame), g.nextHeader
 	header := ipHeader{at: start, ipv6: s.Dst.Is6()}

@@ -1,9 +1,12 @@
 package packettest
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/gopacket/gopacket/layers"
 )
 
 // HeadendCases are frames to a head-end that sends all traffic along one list, by another
@@ -64,11 +67,53 @@ func HeadendCases(t testing.TB) []Case {
 	}
 	return slices.Concat(from(External, outside()), from(Mixed, outside()),
 		from(Mixed, inside(EdgeAddr)),
+		from(External, forgedErrors(t, "redirect")), from(Mixed, forgedErrors(t, "redirect")),
 		from(Internal, inside(EdgeAddr)), from(Internal, inside(Client6)), from(External, []row{
 			{"from the infrastructure", on(Web6("S").From(EdgeAddr).Bytes(t)), "spoofed_source"},
 			{"from the infrastructure to a SID",
 				on(Web6("S").From(EdgeAddr).To(segment, 80).Bytes(t)), "srv6_from_outside"},
 		}))
+}
+
+// forgedErrors are what a stranger says about packets that do not leave the domain, to a VIP and to
+// another address, and what is like that but is none; other becomes of that to the other address.
+func forgedErrors(t testing.TB, other string) (rows []row) {
+	t.Helper()
+	const forged = "srv6_from_outside"
+	segment, other6, on := addr("fcbb:bb00:1::"), addr("2001:db8:99::1"), FromClient().onto(t)
+	about := func(to netip.Addr) []byte { return Web6("S").From(other6).To(to, 80).Bytes(t) }
+	says := func(kind uint8, body []byte) []byte {
+		return ICMP(t, Client6, other6, kind, 0, 1280, body)
+	}
+	for _, kind := range []uint8{0, 1, 2, 3, 4, 5, 100, 127, 128, 137} {
+		want := forged
+		if kind >= 128 {
+			want = other
+		}
+		rows = append(rows, row{fmt.Sprintf("type %d about a SID", kind),
+			on(says(kind, about(segment))), want})
+	}
+	error := says(2, about(segment))
+	behind := func(first layers.IPProtocol, headers ...[]byte) []byte {
+		return on(Packet{Src: Client6, Dst: other6, Protocol: first,
+			Payload: slices.Concat(append(headers, error[40:])...)}.Bytes(t))
+	}
+	cut := func(quoted int) []byte { return on(says(2, about(segment)[:quoted])) }
+	return append(rows,
+		row{"about a SID outside the block", on(says(2, about(SID(2)))), forged},
+		row{"about the infrastructure", on(says(1, about(EdgeAddr))), other},
+		row{"about another", on(says(2, about(Client6))), other},
+		row{"about an echo to a SID", on(says(2, ICMP(t, other6, segment, 128, 0, 1, nil))),
+			forged},
+		row{"about a SID to a VIP", on(Unreachable(t,
+			Web6("").Reply("A").To(segment, 80).Bytes(t), 1280)), forged},
+		row{"about a SID and no more", cut(40), forged},
+		row{"about less than a header", cut(39), other},
+		row{"about a SID, behind options", behind(dst, Extension(icmp6, 1)), forged},
+		row{"about a SID, in an atomic fragment", behind(frag, Fragment(icmp6, 0)), forged},
+		row{"about a SID, in a first fragment", behind(frag, Fragment(icmp6, 1)), "fragment"},
+		row{"in a later fragment", behind(frag, Fragment(icmp6, 8)), other},
+	)
 }
 
 // MergeCases are frames to an egress with the SID MergeSID and no protected flow.

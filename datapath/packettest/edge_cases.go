@@ -13,8 +13,8 @@ import (
 func EdgeCases(t testing.TB) []Case {
 	t.Helper()
 	return slices.Concat(edgeFrames(t), edgeIPv4(t), edgeIPv6(t), edgeTransport(t), edgeServices(t),
-		edgeGuard(t), edgeICMP(t),
-		edgeForwarding(t))
+		edgeGuard(t), from(External, forgedErrors(t, "pass")), from(Mixed, forgedErrors(t, "pass")),
+		edgeICMP(t), edgeForwarding(t))
 }
 
 // edgeFrames: what is decided before there is an IP packet.

@@ -35,14 +35,15 @@ var (
 )
 
 const (
-	ip4  = layers.IPProtocolIPv4
-	ip6  = layers.IPProtocolIPv6
-	tcp  = layers.IPProtocolTCP
-	udp  = layers.IPProtocolUDP
-	dst  = layers.IPProtocolIPv6Destination
-	hop  = layers.IPProtocolIPv6HopByHop
-	rout = layers.IPProtocolIPv6Routing
-	frag = layers.IPProtocolIPv6Fragment
+	ip4   = layers.IPProtocolIPv4
+	ip6   = layers.IPProtocolIPv6
+	tcp   = layers.IPProtocolTCP
+	udp   = layers.IPProtocolUDP
+	dst   = layers.IPProtocolIPv6Destination
+	icmp6 = layers.IPProtocolICMPv6
+	hop   = layers.IPProtocolIPv6HopByHop
+	rout  = layers.IPProtocolIPv6Routing
+	frag  = layers.IPProtocolIPv6Fragment
 )
 
 // Web4 and Web6 return packets to the web services, with TCP flags.

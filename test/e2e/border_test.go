@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 	"testing"
@@ -104,9 +105,16 @@ func TestBorder(t *testing.T) {
 			"outside_domain"},
 		{"encapsulated to a SID", "client", outer.Around(t, inner.Bytes(t)), "web1", api.Host,
 			"outside_domain"},
+		{"too big about a SID", "client", packettest.Unreachable(t,
+			datagram("fd00:5e::e1", "fcbb:bb00:1::", 7).Bytes(t), 1280), "edge", api.Edge,
+			"srv6_from_outside"},
 		{"SRH to a host's own address", "client", withSRH(datagram(client, web1, 7),
 			"fcbb:bb00:2::").Bytes(t), "web1", api.Host, "srv6_from_outside"},
 	})
+	way := a.on("edge", "ip", "-6", "route", "get", "fcbb:bb00:1::")
+	if bytes.Contains(way, []byte("mtu 1280")) {
+		t.Errorf("the edge's kernel believes a stranger: %s", way)
+	}
 	tr.flows("after")
 }
 

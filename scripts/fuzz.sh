@@ -25,21 +25,33 @@ ran_out() {
 	grep -qE '^ +context deadline exceeded$' "$1" && ! grep -qE '_test\.go:[0-9]+|Failing input|panic|fuzzing process' "$1"
 }
 
-# A package's targets are in one test program.
+# A package's targets are in one test program. As many run at once as there are processors.
 brief() {
-	local package name last='' dir
+	local package name last='' dir program log
 	dir=$(mktemp -d)
 	# shellcheck disable=SC2064 # now
 	trap "rm -rf '$dir'" EXIT
+	try() {
+		log=$dir/log/${program##*/}.$name
+		(cd "$package" && "$root" "$program" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "${FUZZTIME:-2000x}" \
+			-test.parallel 1 -test.fuzzminimizetime "$smaller" -test.fuzzcachedir "$dir/cache/${log##*/}" >"$log" 2>&1) ||
+			ran_out "$log" || return
+		rm "$log"
+	}
+	mkdir "$dir/log"
 	for target in "${targets[@]}"; do
 		read -r package name <<<"$target"
-		[ "$package" = "$last" ] || go -C "$(module_of "$package")" test -c -o "$dir/test" "$PWD/$package"
+		program=$dir/${package//\//_}
+		[ "$package" = "$last" ] || go -C "$(module_of "$package")" test -c -o "$program" "$PWD/$package"
 		last=$package
-		(cd "$package" && "$root" "$dir/test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "${FUZZTIME:-2000x}" -test.parallel 1 \
-			-test.fuzzminimizetime "$smaller" -test.fuzzcachedir "$dir/cache/$name" >"$dir/log" 2>&1) || ran_out "$dir/log" || {
-			failed+=("$name")
-			cat "$dir/log"
-		}
+		while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+		try &
+	done
+	wait
+	for log in "$dir"/log/*; do
+		[ -e "$log" ] || continue # none failed
+		failed+=("${log##*/}")
+		cat "$log"
 	done
 }
 

@@ -51,7 +51,15 @@ type node struct {
 	sid      netip.Addr
 	behavior uint16 // of the SID: the plainest End is taken
 	pseudo   bool   // a LAN
+	// noTransit tells that nothing is to pass by the router (the overload bit of IS-IS, ISO 10589
+	// section 7.2.8.1; OSPFv3 without the R-bit or the V6-bit, RFC 5340 appendix A.2)
+	noTransit bool
 }
+
+// noTransit is what the links of a router by which nothing is to pass cost besides their metrics:
+// more than four of the greatest metric of IS-IS. So shortest paths lead elsewhere, and among those
+// that begin at the router its own metrics decide.
+const noTransit = 1 << 26
 
 type link struct {
 	from, to  string // router ids
@@ -210,6 +218,11 @@ func kbps(bandwidth float32) int64 {
 func (d *domain) build(name string) (*topology.Graph, []string, error) {
 	d.dissolveLANs()
 	links, alone := d.paired()
+	for i := range links {
+		if l := &links[i]; d.nodes[l.from].noTransit {
+			l.Weight += min(noTransit, math.MaxUint32-l.Weight)
+		}
+	}
 	b := topology.NewBuilder(name, delays(links))
 	numbers := map[string]topology.Node{}
 	d.nameApart()

@@ -47,7 +47,6 @@ type isisReader struct {
 // told is what a router tells of itself in one level, in as many LSPs as it takes.
 type told struct {
 	level, router string
-	overload      bool
 	multi         bool   // it tells of several topologies
 	links         []link // of the only topology, or of that of IPv4
 	links6        []link // of that of IPv6
@@ -119,8 +118,8 @@ func (r *isisReader) begin(name, pseudonode, lifetime, overload string) {
 		r.told = append(r.told, &told{level: r.level, router: router})
 	}
 	r.router = r.told[i]
-	r.router.overload = r.router.overload || overload == "1"
 	r.meet(router)
+	r.nodes[router].noTransit = r.nodes[router].noTransit || overload == "1"
 }
 
 // meet makes a router known.
@@ -202,9 +201,6 @@ func (r *isisReader) collect() {
 		}
 		count := map[string]int{}
 		for _, l := range links {
-			if t.overload {
-				l.Weight = noTransit
-			}
 			l.near = fmt.Sprintf("%06d", count[l.to])
 			l.far = l.near
 			count[l.to]++

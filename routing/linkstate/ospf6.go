@@ -46,13 +46,7 @@ type ospf6Link struct {
 	FarRouter    string `json:"neighborRouterId"`
 }
 
-const (
-	maxAge = 3600 // seconds; an LSA so old is on its way out
-	// noTransit is the metric of links of a router by which nothing is to pass (RFC 6987, RFC 5340
-	// section 4.8.1; the overload bit of IS-IS): so that a path leads through it where there is no
-	// other.
-	noTransit = 1<<24 - 2
-)
+const maxAge = 3600 // seconds; an LSA so old is on its way out
 
 // OSPF6 makes a topology of OSPFv3's database. Routers are called by their ids.
 func OSPF6(name string, db OSPF6Database, block srv6.Block) (*topology.Graph, []string, error) {
@@ -86,13 +80,12 @@ func OSPF6(name string, db OSPF6Database, block srv6.Block) (*topology.Graph, []
 func (d *domain) addOSPF6(lsa ospf6LSA) error {
 	d.called(lsa.Router, false)
 	options := strings.Split(lsa.Options, "|")
-	transit := slices.Contains(options, "R") && slices.Contains(options, "V6")
+	if !slices.Contains(options, "R") || !slices.Contains(options, "V6") {
+		d.nodes[lsa.Router].noTransit = true
+	}
 	for _, l := range lsa.Links {
 		link := link{from: lsa.Router, to: l.FarRouter, near: l.Interface, far: l.FarInterface}
 		link.Weight = max(1, l.Metric)
-		if !transit {
-			link.Weight = noTransit
-		}
 		switch l.Type {
 		case "Point-To-Point":
 			d.called(link.to, false)

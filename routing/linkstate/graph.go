@@ -113,12 +113,22 @@ func (d *domain) addNode(n *bgp.LsNodeNLRI, tlvs []bgp.LsTLVInterface) string {
 	if id == "" {
 		return "a node without a router id"
 	}
+	here := d.nodes[id]
 	for _, tlv := range tlvs {
-		if name, ok := tlv.(*bgp.LsTLVNodeName); ok && name.Name != "" {
-			d.nodes[id].name = name.Name
+		switch v := tlv.(type) {
+		case *bgp.LsTLVNodeName:
+			here.name = cmp.Or(v.Name, here.name)
+		case *bgp.LsTLVNodeFlagBits:
+			here.noTransit = here.noTransit || barsTransit(n.ProtocolID, v.Extract())
 		}
 	}
 	return ""
+}
+
+// barsTransit tells whether the flags of a router (RFC 9552 section 5.3.1.1) say that nothing is to
+// pass by it.
+func barsTransit(igp bgp.LsProtocolID, f *bgp.LsNodeFlags) bool {
+	return f.Overload || igp == bgp.LS_PROTOCOL_OSPF_V3 && !(f.Router && f.V6)
 }
 
 // Code points of End and End.X with their flavors (IANA, "SRv6 Endpoint Behaviors").

@@ -88,6 +88,34 @@ func TestGraph(t *testing.T) {
 	}
 }
 
+// Routers by which nothing is to pass say so by flags: in IS-IS by one that is set, in OSPFv3 by
+// one of two that are not (RFC 9552 section 5.3.1.1). Routers that tell no flags are for transit.
+func TestNodeFlags(t *testing.T) {
+	for _, c := range []struct {
+		igp     bgp.LsProtocolID
+		flags   bgp.LsNodeFlags
+		transit bool
+	}{
+		{bgp.LS_PROTOCOL_ISIS_L2, bgp.LsNodeFlags{Attached: true}, true},
+		{bgp.LS_PROTOCOL_ISIS_L1, bgp.LsNodeFlags{Overload: true}, false},
+		{bgp.LS_PROTOCOL_OSPF_V3, bgp.LsNodeFlags{Router: true, V6: true}, true},
+		{bgp.LS_PROTOCOL_OSPF_V3, bgp.LsNodeFlags{V6: true}, false},
+		{bgp.LS_PROTOCOL_OSPF_V3, bgp.LsNodeFlags{Router: true}, false},
+	} {
+		n := linkstatetest.Network{}
+		n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 10})
+		n.Link(2, 1, linkstatetest.Link{Number: 1, Metric: 10})
+		n.Flags(1, c.igp, c.flags)
+		g, ignored, err := linkstate.Graph("net", n.Routes)
+		if err != nil || len(ignored) > 0 {
+			t.Fatalf("%v, ignored %q", err, ignored)
+		}
+		if transit := g.Weight(0) == g.Weight(1); transit != c.transit {
+			t.Errorf("%v, %+v: weights %d and %d", c.igp, c.flags, g.Weight(0), g.Weight(1))
+		}
+	}
+}
+
 // The order in which routes come is of no consequence.
 func TestOrder(t *testing.T) {
 	g, _, err := linkstate.Graph("net", square())

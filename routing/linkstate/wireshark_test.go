@@ -56,13 +56,14 @@ func updates(t *testing.T, n linkstatetest.Network) []byte {
 }
 
 // What GoBGP writes and we read is BGP-LS to an independent reader, too: Wireshark finds the names,
-// metrics, delays, bandwidths and risks in the same messages, and nothing malformed. Its version
-// 4.0 does not know the parts that are SRv6's; those are compared octet by octet with what RFC 9514
-// draws in sections 4.1, 6, 6.1 and 7.1.
+// flags, metrics, delays, bandwidths and risks in the same messages, and nothing malformed. Its
+// version 4.0 does not know the parts that are SRv6's; those are compared octet by octet with what
+// RFC 9514 draws in sections 4.1, 6, 6.1 and 7.1.
 func TestWiresharkReadsTheSame(t *testing.T) {
 	var n linkstatetest.Network
 	n.Node(1, "R1", "fcbb:bb00:1::")
 	n.Node(2, "R2", "fcbb:bb00:2::")
+	n.Flags(2, bgp.LS_PROTOCOL_ISIS_L2, bgp.LsNodeFlags{Overload: true})
 	n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 4711, Delay: 1234, Kbps: 8_000_000,
 		Risks: []uint32{77}, EndX: "fcbb:bb00:1:e001::"})
 	capture := updates(t, n)
@@ -75,7 +76,7 @@ func TestWiresharkReadsTheSame(t *testing.T) {
 	text := string(out)
 	for _, want := range []string{
 		"Node name: R1", "Node name: R2", "IGP Metric: 0x001267 (4711)", "Delay: 1234",
-		"Maximum link bandwidth: 8000.00 Mbps",
+		"Maximum link bandwidth: 8000.00 Mbps", "Overload Bit: Set",
 		"Shared Risk Link Group Value: 0x0000004d (77)", "Link-State NLRI Link NLRI",
 		"Link-State NLRI Node NLRI",
 	} {

@@ -80,6 +80,15 @@ func (n *Network) Node(router int, name, end string) {
 			Srv6SIDInfo: sid}, behavior)
 }
 
+// Flags adds what a router says of itself in an IGP besides its name.
+func (n *Network) Flags(router int, igp bgp.LsProtocolID, flags bgp.LsNodeFlags) {
+	head := header(bgp.LS_NLRI_TYPE_NODE)
+	head.ProtocolID = igp
+	n.add(bgp.LS_NLRI_TYPE_NODE, &bgp.LsNodeNLRI{LsNLRI: head,
+		LocalNodeDesc: descriptor(routerID(router), bgp.LS_TLV_LOCAL_NODE_DESC)},
+		&bgp.LsAttribute{Node: bgp.LsAttributeNode{Flags: &flags}})
+}
+
 // Link adds one direction of a link.
 func (n *Network) Link(from, to int, l Link) { n.link(routerID(from), routerID(to), from, to, l) }
 

@@ -55,13 +55,13 @@ func TestISIS(t *testing.T) {
 	for file, want := range map[string]string{
 		"isis.txt": `r1 fcbb:bb00:1::/128
 r2 fcbb:bb00:2::/128
-r3 fcbb:bb00:3::/128
+r3 fcbb:bb00:3::/128 not for transit
 r1>r2 weight 11 delay 11 capacity 1410064 risks [] sid :: back 1
 r2>r1 weight 12 delay 12 capacity 0 risks [] sid :: back 0
 r1>r2 weight 11 delay 11 capacity 0 risks [] sid :: back 3
 r2>r1 weight 12 delay 12 capacity 0 risks [] sid :: back 2
 r2>r3 weight 12 delay 12 capacity 0 LAN sid :: back 5
-r3>r2 weight 67108877 delay 67108877 capacity 0 LAN sid :: back 4
+r3>r2 weight 67108877 delay 13 capacity 0 LAN sid :: back 4
 `,
 		"isis-mt.txt": `r1 fcbb:bb00:1::/128
 r2 fcbb:bb00:2::/128
@@ -92,13 +92,13 @@ func TestOSPF6(t *testing.T) {
 	}
 	want := `10.9.9.1 fcbb:bb00:1::/128
 10.9.9.2 fcbb:bb00:2::/128
-10.9.9.3 fcbb:bb00:3::/128
+10.9.9.3 fcbb:bb00:3::/128 not for transit
 10.9.9.1>10.9.9.2 weight 21 delay 21 capacity 0 risks [] sid :: back 1
 10.9.9.2>10.9.9.1 weight 22 delay 22 capacity 0 risks [] sid :: back 0
 10.9.9.1>10.9.9.2 weight 21 delay 21 capacity 0 risks [] sid :: back 3
 10.9.9.2>10.9.9.1 weight 22 delay 22 capacity 0 risks [] sid :: back 2
 10.9.9.2>10.9.9.3 weight 22 delay 22 capacity 0 risks [3934143096] sid :: back 5
-10.9.9.3>10.9.9.2 weight 67108887 delay 67108887 capacity 0 risks [3934143096] sid :: back 4
+10.9.9.3>10.9.9.2 weight 67108887 delay 23 capacity 0 risks [3934143096] sid :: back 4
 `
 	if diff := cmp.Diff(want, dump(g)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

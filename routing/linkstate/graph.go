@@ -56,9 +56,9 @@ type node struct {
 	noTransit bool
 }
 
-// noTransit is what the links of a router by which nothing is to pass cost besides their metrics:
+// noTransit is what the links of a router by which nothing is to pass weigh besides their metrics:
 // more than four of the greatest metric of IS-IS. So shortest paths lead elsewhere, and among those
-// that begin at the router its own metrics decide.
+// that begin at the router its own metrics decide. Delays are what they are.
 const noTransit = 1 << 26
 
 type link struct {
@@ -228,19 +228,14 @@ func kbps(bandwidth float32) int64 {
 func (d *domain) build(name string) (*topology.Graph, []string, error) {
 	d.dissolveLANs()
 	links, alone := d.paired()
-	for i := range links {
-		if l := &links[i]; d.nodes[l.from].noTransit {
-			l.Weight += min(noTransit, math.MaxUint32-l.Weight)
-		}
-	}
 	b := topology.NewBuilder(name, delays(links))
 	numbers := map[string]topology.Node{}
 	d.nameApart()
 	ids := slices.SortedFunc(maps.Keys(d.nodes),
 		func(x, y string) int { return strings.Compare(d.nodes[x].name, d.nodes[y].name) })
 	for _, id := range ids {
-		spec := topology.NodeSpec{Name: d.nodes[id].name, SID: netip.PrefixFrom(sidlist.Unknown,
-			sidlist.Unknown.BitLen())}
+		spec := topology.NodeSpec{Name: d.nodes[id].name, NoTransit: d.nodes[id].noTransit,
+			SID: netip.PrefixFrom(sidlist.Unknown, sidlist.Unknown.BitLen())}
 		if sid := d.nodes[id].sid; sid.IsValid() {
 			spec.SID = netip.PrefixFrom(sid, sid.BitLen())
 		}
@@ -251,6 +246,9 @@ func (d *domain) build(name string) (*topology.Graph, []string, error) {
 		numbers[id] = v
 	}
 	for _, l := range links {
+		if d.nodes[l.from].noTransit {
+			l.Weight += min(noTransit, math.MaxUint32-l.Weight)
+		}
 		if l.From, l.To = numbers[l.from], numbers[l.to]; !l.SID.IsValid() {
 			l.SID = sidlist.Unknown
 		}

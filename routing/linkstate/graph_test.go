@@ -20,7 +20,11 @@ import (
 func dump(g *topology.Graph) string {
 	var b strings.Builder
 	for v := range topology.Node(g.Nodes()) {
-		fmt.Fprintf(&b, "%s %s\n", g.Node(v).Name, g.Node(v).SID)
+		fmt.Fprintf(&b, "%s %s", g.Node(v).Name, g.Node(v).SID)
+		if g.Node(v).NoTransit {
+			b.WriteString(" not for transit")
+		}
+		b.WriteString("\n")
 	}
 	for e := range topology.Edge(g.Edges()) {
 		edge := g.Edge(e)
@@ -110,8 +114,9 @@ func TestNodeFlags(t *testing.T) {
 		if err != nil || len(ignored) > 0 {
 			t.Fatalf("%v, ignored %q", err, ignored)
 		}
-		if transit := g.Weight(0) == g.Weight(1); transit != c.transit {
-			t.Errorf("%v, %+v: weights %d and %d", c.igp, c.flags, g.Weight(0), g.Weight(1))
+		transit := g.Weight(0) == g.Weight(1)
+		if transit != c.transit || transit == g.Node(0).NoTransit {
+			t.Errorf("%v, %+v:\n%s", c.igp, c.flags, dump(g))
 		}
 	}
 }

@@ -3,11 +3,14 @@ package linkstate_test
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"sextant/routing/linkstate"
@@ -85,10 +88,10 @@ func (a area) passes(way []int) bool {
 	return slices.ContainsFunc(way[1:len(way)-1], func(r int) bool { return a.overloaded[r-1] })
 }
 
-// shortest are the ways of least cost among those that are allowed.
+// shortest are the ways of least cost among those that are allowed, and that cost.
 func (a area) shortest(from, to int, cost func(from, to int) int,
-	allowed func(way []int) bool) (ways []string) {
-	least := math.MaxInt
+	allowed func(way []int) bool) (ways []string, least int) {
+	least = math.MaxInt
 	a.paths([]int{from}, to, func(way []int) {
 		sum := 0
 		for i := range way[1:] {
@@ -102,7 +105,7 @@ func (a area) shortest(from, to int, cost func(from, to int) int,
 		}
 		ways = append(ways, fmt.Sprint(way))
 	})
-	return ways
+	return ways, least
 }
 
 func drawArea(t *rapid.T) area {
@@ -147,12 +150,12 @@ func TestOverloadConcernsTransitAlone(t *testing.T) {
 		}
 		for from := range len(a.sides) {
 			for to := range len(a.sides) {
-				want := a.shortest(from+1, to+1, metric,
+				want, _ := a.shortest(from+1, to+1, metric,
 					func(way []int) bool { return from != to && !a.passes(way) })
 				if want == nil {
 					continue
 				}
-				got := a.shortest(from+1, to+1, weight, func([]int) bool { return true })
+				got, _ := a.shortest(from+1, to+1, weight, func([]int) bool { return true })
 				if diff := cmp.Diff(want, got); diff != "" {
 					r.Fatalf("%+v (-want +got):\n%s", a, diff)
 				}
@@ -162,7 +165,7 @@ func TestOverloadConcernsTransitAlone(t *testing.T) {
 }
 
 // plan computes paths from R1 to R4 that share no node.
-func plan(t *testing.T, g *topology.Graph, copies int) (paths []string) {
+func plan(t *testing.T, g *topology.Graph, copies int) []protection.Path {
 	t.Helper()
 	n := protection.Network{View: g.All(), Block: block(t)}
 	p, err := n.Compute(protection.Intent{From: name(1), To: name(4), Copies: copies,
@@ -171,10 +174,7 @@ func plan(t *testing.T, g *topology.Graph, copies int) (paths []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range p.Paths {
-		paths = append(paths, fmt.Sprint(path.Links, path.SIDs))
-	}
-	return paths
+	return p.Paths
 }
 
 // A head-end by which nothing is to pass, as hosts that route are, sends its own packets by its own
@@ -183,7 +183,42 @@ func TestOverloadedHeadEnd(t *testing.T) {
 	a := newArea(4, [4]int{1, 2, 10}, [4]int{2, 4, 30}, [4]int{1, 3, 30}, [4]int{3, 4, 20})
 	want := plan(t, a.graph(t), 2)
 	a.overloaded[0] = true
-	if diff := cmp.Diff(want, plan(t, a.graph(t), 2)); diff != "" {
+	if diff := cmp.Diff(want, plan(t, a.graph(t), 2),
+		cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("without the overload bit, and with it:\n%s", diff)
+	}
+}
+
+// The quickest way that passes no overloaded router is taken, by delays if links tell them, else by
+// metrics; and how long it takes is what they say, also from a head-end that is overloaded itself.
+func TestQuickestWayWithOverload(t *testing.T) {
+	for _, delay := range []int{0, 100} {
+		for _, overloaded := range [][]int{{}, {1}, {2}, {1, 2}, {2, 4}, {3}, {2, 3}} {
+			a := newArea(4, [4]int{1, 2, 10, delay}, [4]int{2, 4, 10, delay},
+				[4]int{1, 3, 10, 2 * delay}, [4]int{3, 4, 30, 2 * delay})
+			for _, r := range overloaded {
+				a.overloaded[r-1] = true
+			}
+			cost := func(from, to int) int {
+				i := slices.IndexFunc(a.sides[from-1], func(s side) bool { return s.to == to })
+				return max(a.sides[from-1][i].delay, a.sides[from-1][i].metric)
+			}
+			want, takes := a.shortest(1, 4, cost, func(way []int) bool { return !a.passes(way) })
+			var got []string
+			for _, p := range plan(t, a.graph(t), 1) {
+				way := []int{1}
+				for _, l := range p.Links {
+					to, _ := strconv.Atoi(strings.TrimPrefix(l.To, "0000.0000."))
+					way = append(way, to)
+				}
+				got = append(got, fmt.Sprint(way))
+				if p.Delay != int64(takes) {
+					t.Errorf("overloaded %v: a delay of %d, want %d", overloaded, p.Delay, takes)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("overloaded %v (-want +got):\n%s", overloaded, diff)
+			}
+		}
 	}
 }

@@ -87,6 +87,7 @@ func (n Network) query(i Intent, q Question) (segment.Query, error) {
 		}
 		*end.node = node
 	}
+	query.Avoid = n.View.Barred(query.From)
 	for _, l := range q.Avoid {
 		for _, direction := range []Link{l, l.Reverse()} {
 			if e, ok := EdgeOf(n.View.Graph, direction); ok {

@@ -2,6 +2,7 @@ package protection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sextant/te/segment"
@@ -50,6 +51,11 @@ func (s *search) why(plan *Plan, without segment.Query, loads Loads) {
 			return
 		}
 	}
+	if nodes := s.barring(without, len(plan.Paths)); len(nodes) > 0 {
+		plan.Short = fmt.Sprintf("%s: others pass nodes that are not for transit: %s",
+			s.only(len(plan.Paths)), strings.Join(nodes, ", "))
+		return
+	}
 	if s.View.Nodes()*s.View.Edges() > provable {
 		plan.Short = s.only(len(plan.Paths)) + " were found"
 		return
@@ -57,6 +63,27 @@ func (s *search) why(plan *Plan, without segment.Query, loads Loads) {
 	p := proof.New(s.View, without, proof.Effort{Seed: 1})
 	c := p.Count(without.From, without.To)
 	plan.Short = s.only(len(plan.Paths)) + ": " + s.limit(p.Why(without.From, without.To, c))
+}
+
+// barring names the nodes that are not for transit on the paths that there would be if they were;
+// none if these are not more than there are.
+func (s *search) barring(q segment.Query, count int) (nodes []string) {
+	barred := s.View.Barred(q.From)
+	q.Avoid = slices.DeleteFunc(slices.Clone(q.Avoid),
+		func(e topology.Edge) bool { return slices.Contains(barred, e) })
+	answer, err := s.engine.Disjoint(q)
+	if err != nil || len(answer.Paths) <= count {
+		return nil
+	}
+	for _, p := range answer.Paths {
+		for _, e := range p.Edges {
+			if slices.Contains(barred, e) {
+				nodes = append(nodes, s.View.Node(s.View.From(e)).Name)
+			}
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 func (s *search) only(count int) string {

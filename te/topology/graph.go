@@ -40,6 +40,8 @@ type NodeSpec struct {
 	Place Point        // of no meaning unless Known
 	Known bool         // whether Place is known
 	SID   netip.Prefix // the node's locator; invalid when the graph does not say
+	// NoTransit tells that paths begin or end at the node, and do not lead through it.
+	NoTransit bool
 }
 
 // EdgeSpec is what is known of one directed edge.
@@ -136,6 +138,17 @@ func (g *Graph) In(v Node) []Edge { return g.in.edges[g.in.first[v]:g.in.first[v
 func (g *Graph) Lookup(name string) (Node, bool) {
 	v, ok := g.byName[name]
 	return v, ok
+}
+
+// Barred lists the edges that paths from a node must not cross: those that leave other nodes which
+// are not for transit.
+func (g *Graph) Barred(from Node) (edges []Edge) {
+	for v := range Node(g.Nodes()) {
+		if v != from && g.Node(v).NoTransit {
+			edges = append(edges, g.Out(v)...)
+		}
+	}
+	return edges
 }
 
 // Links yields each link once: the edge with the lower number, and its other direction or NoEdge.

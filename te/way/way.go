@@ -130,7 +130,8 @@ type search struct {
 	intent Intent
 	engine *segment.Engine
 	from   topology.Node
-	avoid  []topology.Edge
+	avoid  []topology.Edge // what the intent names
+	never  []topology.Edge // and those that the network bars
 	plan   sidlist.Plan
 	key    string                   // of the intent
 	known  map[asker]segment.Answer // that need not be searched
@@ -146,6 +147,7 @@ func (all *Search) search(i Intent) (*search, error) {
 	if err := s.avoids(); err != nil {
 		return nil, err
 	}
+	s.never = slices.Concat(s.avoid, n.View.Barred(s.from))
 	var err error
 	s.engine, err = all.engine(i.By)
 	s.known, s.key = all.foreseen, i.Key()
@@ -223,7 +225,7 @@ func (s *search) to(name string, before Answer) (a Answer, err error) {
 
 // query asks for the paths to a node.
 func (s *search) query(to topology.Node) segment.Query {
-	return segment.Query{From: s.from, To: to, Model: s.intent.Model, Avoid: s.avoid,
+	return segment.Query{From: s.from, To: to, Model: s.intent.Model, Avoid: s.never,
 		MaxSIDs: s.intent.MaxSIDs + 1, Paths: max(1, s.intent.Paths)}
 }
 
@@ -273,12 +275,16 @@ func (s *search) keep(now, found Answer, to topology.Node) Answer {
 }
 
 // carries reports whether a path's SIDs, and that of the node behind them, lead where it says, over
-// nothing that is to be avoided.
+// nothing that is to be avoided, and through no node that is not for transit.
 func (s *search) carries(p protection.Path, to topology.Node) bool {
 	n := protection.Network{View: s.View, Block: s.Block}
+	barred := func(l protection.Link) bool {
+		v, _ := s.View.Lookup(l.From)
+		return v != s.from && s.View.Node(v).NoTransit
+	}
 	return n.Fault(s.engine, s.From, p, segment.SID{Node: to, Link: topology.NoEdge}) == "" &&
-		!slices.ContainsFunc(s.avoid,
-			func(e topology.Edge) bool { return p.Crosses(protection.LinkOf(s.View.Graph, e)) })
+		!slices.ContainsFunc(p.Links, barred) && !slices.ContainsFunc(s.avoid,
+		func(e topology.Edge) bool { return p.Crosses(protection.LinkOf(s.View.Graph, e)) })
 }
 
 // cost is what a path that carries costs now.
@@ -338,6 +344,8 @@ func (s *search) short(name string, a segment.Answer) string {
 			s.intent.MaxSIDs)
 	case len(s.avoid) > 0:
 		return text + " that crosses nothing of what is to be avoided"
+	case len(s.never) > 0:
+		return text + " that passes no node which is not for transit"
 	}
 	return text
 }

@@ -25,12 +25,14 @@ func block(t interface{ Fatal(...any) }) srv6.Block {
 	return b
 }
 
-// drawNetwork makes a small network whose links differ in weight, delay, congestion and risk.
+// drawNetwork makes a small network whose links differ in weight, delay, congestion and risk, and
+// some of whose nodes are not for transit.
 func drawNetwork(t *rapid.T) way.Network {
 	nodes := rapid.IntRange(3, 7).Draw(t, "nodes")
 	b := topology.NewBuilder("drawn", 0)
 	for i := range nodes {
-		if _, err := b.AddNode(topology.NodeSpec{Name: fmt.Sprint("n", i)}); err != nil {
+		if _, err := b.AddNode(topology.NodeSpec{Name: fmt.Sprint("n", i),
+			NoTransit: drawTransit(t)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,6 +59,10 @@ func drawNetwork(t *rapid.T) way.Network {
 	return n
 }
 
+func drawTransit(t *rapid.T) (barred bool) {
+	return rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "not for transit")
+}
+
 func drawIntent(t *rapid.T, n way.Network) way.Intent {
 	i := way.Intent{By: rapid.SampledFrom([]way.Metric{way.IGP, way.Delay, way.Telemetry}).Draw(t,
 		"by"), Paths: rapid.IntRange(1, 2).Draw(t, "paths"), MaxSIDs: 6,
@@ -75,8 +81,11 @@ func drawIntent(t *rapid.T, n way.Network) way.Intent {
 	return i
 }
 
-// allowed reports whether an intent lets paths cross an edge.
+// allowed reports whether an intent and the network let paths cross an edge.
 func allowed(n way.Network, i way.Intent, e topology.Edge) bool {
+	if near := n.View.Node(n.View.From(e)); near.NoTransit && near.Name != n.From {
+		return false
+	}
 	from, to := n.View.Node(n.View.From(e)).Name, n.View.Node(n.View.To(e)).Name
 	for _, l := range i.Links {
 		if l.From == from && l.To == to || l.From == to && l.To == from {
@@ -270,6 +279,25 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Where all paths pass nodes that are not for transit, that is said.
+func TestNoTransit(t *testing.T) {
+	n := diamond(t)
+	changed(t, &n, func() uint32 { return 1 },
+		func(v *topology.NodeSpec) { v.NoTransit = v.Name == "b" || v.Name == "c" })
+	answers, err := way.NewSearch(n).Compute(way.Intent{By: way.Delay, Model: segment.Forced,
+		MaxSIDs: 2}, []string{"b", "d"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short := answers["b"].Short; short != "" {
+		t.Errorf("a path that ends at such a node: %s", short)
+	}
+	if short := answers["d"].Short; short != "no path from a to d that passes no node which is "+
+		"not for transit" {
+		t.Errorf("no path is left: %q", short)
+	}
+}
+
 // Paths by congestion stay unless others are lighter by a quarter, or a link of theirs is down.
 func TestKeep(t *testing.T) {
 	n := diamond(t)
@@ -303,14 +331,13 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// changed is the network with other metrics, and another SID of node c if there is one.
-func changed(t interface{ Fatal(...any) }, n *way.Network, weight func() uint32, c string) {
+// changed is the network with other metrics, and what else is changed of its nodes.
+func changed(t interface{ Fatal(...any) }, n *way.Network, weight func() uint32,
+	change func(*topology.NodeSpec)) {
 	b := topology.NewBuilder("changed", 0)
 	for v := range topology.Node(n.View.Nodes()) {
 		spec := n.View.Node(v)
-		if spec.Name == "c" && c != "" {
-			spec.SID = netip.MustParsePrefix(c)
-		}
+		change(&spec)
 		if _, err := b.AddNode(spec); err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +365,8 @@ func TestKeptPathsCarry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed(t, &n, func() uint32 { return rapid.Uint32Range(1, 5).Draw(t, "metric") }, "")
+		changed(t, &n, func() uint32 { return rapid.Uint32Range(1, 5).Draw(t, "metric") },
+			func(v *topology.NodeSpec) { v.NoTransit = drawTransit(t) })
 		for e := range topology.Edge(n.View.Edges()) {
 			more := rapid.SampledFrom([]float64{0, 0.01, 0.1}).Draw(t, "more")
 			n.Weights[protection.LinkOf(n.View.Graph, e)] += more
@@ -366,7 +394,11 @@ func TestKeepsNoForeignSID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed(t, &n, func() uint32 { return 1 }, "fcbb:bb00:77::/48")
+	changed(t, &n, func() uint32 { return 1 }, func(v *topology.NodeSpec) {
+		if v.Name == "c" {
+			v.SID = netip.MustParsePrefix("fcbb:bb00:77::/48")
+		}
+	})
 	answers, err := way.NewSearch(n).Compute(i, []string{"d"}, before)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,6 @@
 // of OSPFv3), is marked as such: no path is to lead through it.
 //
 // A link counts when both of its ends tell of it, as in the IGP's own computation. A LAN becomes a
-// link between each two of its routers, which share a risk. Delays are in microseconds; if not all
-// links tell of theirs, metrics stand for them.
+// link between each two of its routers, which share a risk: those that tell of it, and that its node
+// tells of. Delays are in microseconds; if not all links tell of theirs, metrics stand for them.
 package linkstate

@@ -25,16 +25,16 @@ const askPatience = 5 * time.Second
 
 // OSPF6 reads the topology from ospf6d: OSPFv3.
 func (f FRR) OSPF6(ctx context.Context) (*topology.Graph, []string, error) {
-	var answers [3][]byte
-	for i, what := range []string{"router", "intra-prefix", "as-external"} {
+	var answers [4][]byte
+	for i, what := range []string{"router", "network", "intra-prefix", "as-external"} {
 		var err error
 		if answers[i], err = f.ask(ctx, "ospf6d",
 			"show ipv6 ospf6 database "+what+" detail json"); err != nil {
 			return nil, nil, err
 		}
 	}
-	return OSPF6("ospf6", OSPF6Database{Routers: answers[0], Prefixes: answers[1],
-		External: answers[2]}, f.Block)
+	return OSPF6("ospf6", OSPF6Database{Routers: answers[0], Networks: answers[1],
+		Prefixes: answers[2], External: answers[3]}, f.Block)
 }
 
 // ISIS reads the topology from isisd. What it prints as JSON holds one LSP only, and its traffic

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 
 	"sextant/packet/srv6"
 	"sextant/routing/linkstate"
+	"sextant/te/protection"
+	"sextant/te/topology"
 )
 
 func block(t testing.TB) srv6.Block {
@@ -43,7 +46,8 @@ func isis(t testing.TB, database string) linkstate.ISISDatabase {
 func ospf6(t testing.TB) linkstate.OSPF6Database {
 	t.Helper()
 	return linkstate.OSPF6Database{
-		Routers: printed(t, "ospf6-router.json"), Prefixes: printed(t, "ospf6-intra-prefix.json"),
+		Routers: printed(t, "ospf6-router.json"), Networks: printed(t, "ospf6-network.json"),
+		Prefixes: printed(t, "ospf6-intra-prefix.json"),
 		External: printed(t, "ospf6-as-external.json"),
 	}
 }
@@ -101,6 +105,48 @@ func TestOSPF6(t *testing.T) {
 10.9.9.3>10.9.9.2 weight 67108887 delay 23 capacity 0 risks [3934143096] sid :: back 4
 `
 	if diff := cmp.Diff(want, dump(g)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A router that has failed stays in the database until what it told is too old, but LANs do not list
+// it any more: it is on none.
+func TestISISRouterFailedOnLAN(t *testing.T) {
+	db := isis(t, "isis.txt")
+	lan := "r2.04-00                   51   0x00000001  0x9133    1146    0/0/0\n" +
+		"  Extended Reachability: 0000.0000.0002.00 (Metric: 0)\n"
+	text := strings.Replace(string(db.Text), lan+
+		"  Extended Reachability: 0000.0000.0003.00 (Metric: 0)\n", lan, 1)
+	if text == string(db.Text) {
+		t.Fatal("the LAN does not list r3")
+	}
+	db.Text = []byte(text)
+	g, ignored, err := linkstate.ISIS("isis", db, block(t))
+	if err != nil || g.Edges() != 4 {
+		t.Errorf("%v, the graph:\n%s", err, dump(g))
+	}
+	if diff := cmp.Diff([]string{"link from 0000.0000.0003 to 0000.0000.0002.04: the other end " +
+		"does not tell of it"}, ignored); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The database of ospf6d 3 s after 10.9.9.2 was killed, which is on one LAN with 10.9.9.1 and
+// 10.9.9.3, and on another one with 10.9.9.3 and 10.9.9.4.
+func TestOSPF6RouterFailedOnLAN(t *testing.T) {
+	g, ignored, err := linkstate.OSPF6("ospf6", linkstate.OSPF6Database{
+		Routers: printed(t, "ospf6-dead-router.json"), Prefixes: []byte("{}"),
+		Networks: printed(t, "ospf6-dead-network.json"), External: []byte("{}")}, block(t))
+	if err != nil || len(ignored) != 2 {
+		t.Errorf("%v, ignored %q", err, ignored)
+	}
+	var links []string
+	for e := range topology.Edge(g.Edges()) {
+		links = append(links, protection.LinkOf(g, e).String())
+	}
+	slices.Sort(links)
+	if diff := cmp.Diff([]string{"10.9.9.1>10.9.9.3", "10.9.9.3>10.9.9.1", "10.9.9.3>10.9.9.4",
+		"10.9.9.4>10.9.9.3"}, links); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -195,11 +241,11 @@ func FuzzISIS(f *testing.F) {
 
 func FuzzOSPF6(f *testing.F) {
 	db := ospf6(f)
-	f.Add(db.Routers, db.Prefixes, db.External)
+	f.Add(db.Routers, db.Networks, db.Prefixes, db.External)
 	b := block(f)
-	f.Fuzz(func(t *testing.T, routers, prefixes, external []byte) {
+	f.Fuzz(func(t *testing.T, routers, networks, prefixes, external []byte) {
 		g, _, err := linkstate.OSPF6("ospf6", linkstate.OSPF6Database{Routers: routers,
-			Prefixes: prefixes, External: external}, b)
+			Networks: networks, Prefixes: prefixes, External: external}, b)
 		if err == nil && g == nil {
 			t.Error("neither a graph nor an error")
 		}

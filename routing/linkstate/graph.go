@@ -226,8 +226,9 @@ func kbps(bandwidth float32) int64 {
 
 // build makes the graph: nodes by name, links by the ends' names.
 func (d *domain) build(name string) (*topology.Graph, []string, error) {
-	d.dissolveLANs()
-	links, alone := d.paired()
+	alone := d.dissolveLANs()
+	links, others := d.paired()
+	alone = slices.Sorted(slices.Values(append(alone, others...)))
 	b := topology.NewBuilder(name, delays(links))
 	numbers := map[string]topology.Node{}
 	d.nameApart()
@@ -307,23 +308,38 @@ func (d *domain) paired() (links []link, alone []string) {
 		if directions[l.key()] == 2 {
 			return false
 		}
-		alone = append(alone, fmt.Sprintf("link from %s to %s: the other end does not tell of it",
-			l.from, l.to))
+		alone = append(alone, l.alone())
 		return true
 	}), alone
 }
 
+func (l link) alone() string {
+	return fmt.Sprintf("link from %s to %s: the other end does not tell of it", l.from, l.to)
+}
+
 // dissolveLANs replaces the nodes that stand for LANs by links between their routers. What a router
-// says of its link to the LAN holds for its links to all others there.
-func (d *domain) dissolveLANs() {
+// says of its link to the LAN holds for its links to all others there. A router is on the LAN when
+// the LAN's node tells of it, too: that of one that fails stops at once, while what the router told
+// stays until it is too old (ISO 10589 section C.2.6, RFC 2328 section 16.1). It returns which links
+// were left out for that.
+func (d *domain) dissolveLANs() (alone []string) {
+	listed := map[[2]string]bool{} // LANs, and the routers there
+	for _, l := range d.links {
+		if d.nodes[l.from].pseudo {
+			listed[[2]string{l.from, l.to}] = true
+		}
+	}
 	attached := map[string][]link{} // what routers say, by LAN
 	var direct []link
 	for _, l := range d.links {
 		switch {
-		case d.nodes[l.to].pseudo && !d.nodes[l.from].pseudo:
-			attached[l.to] = append(attached[l.to], l)
-		case !d.nodes[l.from].pseudo:
+		case d.nodes[l.from].pseudo:
+		case !d.nodes[l.to].pseudo:
 			direct = append(direct, l)
+		case listed[[2]string{l.to, l.from}]:
+			attached[l.to] = append(attached[l.to], l)
+		default:
+			alone = append(alone, l.alone())
 		}
 	}
 	for lan, links := range attached {
@@ -339,6 +355,7 @@ func (d *domain) dissolveLANs() {
 	}
 	d.links = direct
 	maps.DeleteFunc(d.nodes, func(_ string, n *node) bool { return n.pseudo })
+	return alone
 }
 
 // riskOf is the number of the risk that a LAN's links share: the upper half of the numbers, which

@@ -121,6 +121,24 @@ func TestNodeFlags(t *testing.T) {
 	}
 }
 
+// A router that has failed is on no LAN, although its own routes are still there.
+func TestRouterFailedOnLAN(t *testing.T) {
+	n := linkstatetest.Network{}
+	n.LAN(5, 10, 1, 3)
+	n.OnLAN(5, 10, 2)
+	g, ignored, err := linkstate.Graph("net", n.Routes)
+	if err != nil || len(ignored) != 1 || g.Edges() != 2 {
+		t.Errorf("%v, ignored %q, the graph:\n%s", err, ignored, dump(g))
+	}
+	for e := range topology.Edge(g.Edges()) {
+		for _, end := range []topology.Node{g.From(e), g.To(e)} {
+			if name := g.Node(end).Name; name == "0000.0000.0002" {
+				t.Errorf("%s has a link:\n%s", name, dump(g))
+			}
+		}
+	}
+}
+
 // The order in which routes come is of no consequence.
 func TestOrder(t *testing.T) {
 	g, _, err := linkstate.Graph("net", square())

@@ -44,7 +44,8 @@ type isisReader struct {
 	last     *link
 }
 
-// told is what a router tells of itself in one level, in as many LSPs as it takes.
+// told is what a router tells of itself in one level, in as many LSPs as it takes; or what is told
+// of a LAN by one of its routers, in the same words.
 type told struct {
 	level, router string
 	multi         bool   // it tells of several topologies
@@ -95,11 +96,10 @@ func (r *isisReader) line(text string) {
 	}
 }
 
-// begin begins an LSP. One without time left is being withdrawn; that of a LAN repeats what routers
-// say.
+// begin begins an LSP, of a router or a LAN. One without time left is being withdrawn.
 func (r *isisReader) begin(name, pseudonode, lifetime, overload string) {
 	r.router, r.last = nil, nil
-	if pseudonode != "00" || lifetime == "0" || strings.HasPrefix(lifetime, "(") {
+	if lifetime == "0" || strings.HasPrefix(lifetime, "(") {
 		return
 	}
 	router, ok := r.routerOf(name)
@@ -109,6 +109,10 @@ func (r *isisReader) begin(name, pseudonode, lifetime, overload string) {
 				"letters; write \"no hostname dynamic\" there", name, hostLetters))
 		return
 	}
+	lan := pseudonode != "00"
+	if lan {
+		router += "." + pseudonode
+	}
 	i := slices.IndexFunc(r.told, func(t *told) bool {
 		return t.level == r.level &&
 			t.router == router
@@ -117,7 +121,10 @@ func (r *isisReader) begin(name, pseudonode, lifetime, overload string) {
 		i = len(r.told)
 		r.told = append(r.told, &told{level: r.level, router: router})
 	}
-	r.router = r.told[i]
+	if r.router = r.told[i]; lan {
+		r.called(router, true)
+		return
+	}
 	r.meet(router)
 	r.nodes[router].noTransit = r.nodes[router].noTransit || overload == "1"
 }
@@ -161,11 +168,13 @@ func (r *isisReader) reach(kind, router, pseudonode, metric, of string) {
 		return
 	}
 	l := link{from: r.router.router, to: router}
-	if l.Weight = max(1, uint32(weight)); pseudonode == "00" {
-		r.meet(router)
-	} else {
+	l.Weight = max(1, uint32(weight))
+	switch {
+	case pseudonode != "00":
 		l.to += "." + pseudonode
 		r.called(l.to, true)
+	case !r.nodes[l.from].pseudo:
+		r.meet(router)
 	}
 	*list = append(*list, l)
 	r.last = &(*list)[len(*list)-1]

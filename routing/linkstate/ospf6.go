@@ -14,6 +14,7 @@ import (
 // OSPF6Database is what FRR's ospf6d prints of its database as JSON, by the type of its LSAs.
 type OSPF6Database struct {
 	Routers  []byte // "show ipv6 ospf6 database router detail json"
+	Networks []byte // the same of network
 	Prefixes []byte // the same of intra-prefix
 	External []byte // the same of as-external
 }
@@ -31,9 +32,11 @@ type ospf6Scope struct {
 // ospf6LSA is an LSA of any type (RFC 5340 section 4.4).
 type ospf6LSA struct {
 	Age       int             `json:"age"`
+	ID        string          `json:"linkStateId"`
 	Router    string          `json:"advertisingRouter"`
 	Options   string          `json:"options"` // like "--|-|--|-|-|--|R|-|--|E|V6"
 	Links     []ospf6Link     `json:"lsaDescription"`
+	Attached  []string        `json:"attachedRouter"`
 	Reference string          `json:"reference"`
 	Prefix    json.RawMessage `json:"prefix"` // a list, or in an external LSA one
 }
@@ -55,7 +58,7 @@ func OSPF6(name string, db OSPF6Database, block srv6.Block) (*topology.Graph, []
 	for _, part := range []struct {
 		text []byte
 		take func(ospf6LSA) error
-	}{{db.Routers, d.addOSPF6}, {db.Prefixes, prefixes.addIntra},
+	}{{db.Routers, d.addOSPF6}, {db.Networks, d.addNetwork}, {db.Prefixes, prefixes.addIntra},
 		{db.External, prefixes.addExternal}} {
 		var answer ospf6Answer
 		if err := json.Unmarshal(part.text, &answer); err != nil {
@@ -90,7 +93,7 @@ func (d *domain) addOSPF6(lsa ospf6LSA) error {
 		case "Point-To-Point":
 			d.called(link.to, false)
 		case "Transit-Network":
-			link.to = "network " + l.FarInterface + " of " + l.FarRouter // its designated router
+			link.to = networkID(l.FarInterface, l.FarRouter)
 			d.called(link.to, true)
 		default: // a virtual link is no link
 			continue
@@ -101,6 +104,19 @@ func (d *domain) addOSPF6(lsa ospf6LSA) error {
 	}
 	return nil
 }
+
+// addNetwork takes the routers on a LAN.
+func (d *domain) addNetwork(lsa ospf6LSA) error {
+	network := networkID(lsa.ID, lsa.Router)
+	d.called(network, true)
+	for _, router := range lsa.Attached {
+		d.links = append(d.links, link{from: network, to: router})
+	}
+	return nil
+}
+
+// networkID names a LAN by its designated router, and that one's interface there.
+func networkID(iface, router string) string { return "network " + iface + " of " + router }
 
 // called finds or makes a node that has no other name than its id.
 func (d *domain) called(id string, pseudo bool) {

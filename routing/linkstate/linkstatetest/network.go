@@ -96,9 +96,15 @@ func (n *Network) Link(from, to int, l Link) { n.link(routerID(from), routerID(t
 // stands for it.
 func (n *Network) LAN(lan int, metric uint32, routers ...int) {
 	for _, router := range routers {
-		n.link(routerID(router), lanID(lan), router, 0, Link{Number: lan, Metric: metric})
+		n.OnLAN(lan, metric, router)
 		n.link(lanID(lan), routerID(router), 0, router, Link{Number: lan})
 	}
+}
+
+// OnLAN adds what a router says of its link to a network: if the node that stands for that does not
+// say so, too, the router has failed.
+func (n *Network) OnLAN(lan int, metric uint32, router int) {
+	n.link(routerID(router), lanID(lan), router, 0, Link{Number: lan, Metric: metric})
 }
 
 func (n *Network) link(from, to string, near, far int, l Link) {

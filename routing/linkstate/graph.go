@@ -64,6 +64,7 @@ const noTransit = 1 << 26
 type link struct {
 	from, to  string // router ids
 	near, far string // what tells parallel links apart, at either end
+	backup    bool   // routers may protect the SID: its packets may take other links then
 	topology.EdgeSpec
 }
 
@@ -135,8 +136,12 @@ func barsTransit(igp bgp.LsProtocolID, f *bgp.LsNodeFlags) bool {
 func isEnd(b uint16) bool  { return b >= 1 && b <= 4 || b >= 28 && b <= 31 || b >= 43 && b <= 50 }
 func isEndX(b uint16) bool { return b >= 5 && b <= 8 || b >= 32 && b <= 35 || b >= 52 && b <= 59 }
 
+// shortestPath is the algorithm of SIDs that follow the IGP's metrics (RFC 8665 section 8.5, "IGP
+// Algorithm Types"); flexible ones are from 128 on.
+const shortestPath = 0
+
 // addSID notes an End of a node: of several the one with the lowest code point, then the lowest
-// address.
+// address. Those of other algorithms than shortest paths lead over links that these leave out.
 func (d *domain) addSID(n *bgp.LsSrv6SIDNLRI, tlvs []bgp.LsTLVInterface) string {
 	id := d.node(n.LocalNodeDesc)
 	information, ok := n.Srv6SIDInfo.(*bgp.LsTLVSrv6SIDInfo)
@@ -145,7 +150,7 @@ func (d *domain) addSID(n *bgp.LsSrv6SIDNLRI, tlvs []bgp.LsTLVInterface) string 
 	}
 	for _, tlv := range tlvs {
 		behavior, ok := tlv.(*bgp.LsTLVSrv6EndpointBehavior)
-		if !ok || !isEnd(behavior.EndpointBehavior) {
+		if !ok || !isEnd(behavior.EndpointBehavior) || behavior.Algorithm != shortestPath {
 			continue
 		}
 		for _, sid := range information.SIDs {
@@ -184,9 +189,7 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 		case *bgp.LsTLVSrlg:
 			l.SRLGs = slices.Compact(slices.Sorted(slices.Values(v.Srlgs)))
 		case *bgp.LsTLVSrv6EndXSID:
-			if isEndX(v.EndpointBehavior) && len(v.SIDs) > 0 && v.SIDs[0].Is6() {
-				l.SID = v.SIDs[0]
-			}
+			l.addEndX(v)
 		}
 	}
 	if l.Weight = cmp.Or(l.Weight, te); l.Weight == 0 && !d.nodes[l.from].pseudo {
@@ -194,6 +197,19 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 	}
 	d.links = append(d.links, l)
 	return ""
+}
+
+// addEndX takes the SID of an End.X by shortest paths: of several the first one without a backup,
+// else the first.
+func (l *link) addEndX(v *bgp.LsTLVSrv6EndXSID) {
+	const backup = 1 << 7 // RFC 9514 section 4.1
+	if !isEndX(v.EndpointBehavior) || v.Algorithm != shortestPath || len(v.SIDs) == 0 ||
+		!v.SIDs[0].Is6() {
+		return
+	}
+	if has := v.Flags&backup != 0; !l.SID.IsValid() || l.backup && !has {
+		l.SID, l.backup = v.SIDs[0], has
+	}
 }
 
 // describe takes what tells parallel links apart: addresses if there are any, else numbers of

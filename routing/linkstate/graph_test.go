@@ -121,6 +121,45 @@ func TestNodeFlags(t *testing.T) {
 	}
 }
 
+// Only SIDs by shortest paths are those of nodes and links, whatever their order; of a link's one
+// without a backup (flag B, RFC 9514 section 4.1) if there is one.
+func TestSIDs(t *testing.T) {
+	endX := func(sid string, algorithm, flags uint8) bgp.LsSrv6EndXSID {
+		return bgp.LsSrv6EndXSID{EndpointBehavior: 5, Algorithm: algorithm, Flags: flags,
+			SIDs: []netip.Addr{netip.MustParseAddr(sid)}}
+	}
+	all := []bgp.LsSrv6EndXSID{endX("fcbb:aa00:1:e001::", 128, 0),
+		endX("fcbb:bb00:1:e002::", 0, 1<<7), endX("fcbb:bb00:1:e003::", 0, 0)}
+	for _, c := range []struct {
+		order []int
+		want  string
+	}{
+		{[]int{0, 1, 2}, "fcbb:bb00:1:e003::"}, {[]int{2, 1, 0}, "fcbb:bb00:1:e003::"},
+		{[]int{0, 1}, "fcbb:bb00:1:e002::"}, {[]int{1, 0}, "fcbb:bb00:1:e002::"},
+		{[]int{0}, "::"},
+	} {
+		n := linkstatetest.Network{}
+		n.End(1, "fcbb:aa00:1::", 128) // the lower address
+		n.Node(1, "R1", "fcbb:bb00:1::")
+		n.End(2, "fcbb:aa00:2::", 128)
+		n.Link(2, 1, linkstatetest.Link{Number: 1, Metric: 10})
+		n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 10})
+		for _, i := range c.order {
+			n.EndX(all[i])
+		}
+		want := "0000.0000.0002 ::/128\nR1 fcbb:bb00:1::/128\n" +
+			"R1>0000.0000.0002 weight 10 delay 10 capacity 0 risks [] sid " + c.want + " back 1\n" +
+			"0000.0000.0002>R1 weight 10 delay 10 capacity 0 risks [] sid :: back 0\n"
+		g, ignored, err := linkstate.Graph("net", n.Routes)
+		if err != nil || len(ignored) > 0 {
+			t.Fatalf("%v, ignored %q", err, ignored)
+		}
+		if diff := cmp.Diff(want, dump(g)); diff != "" {
+			t.Errorf("order %v (-want +got):\n%s", c.order, diff)
+		}
+	}
+}
+
 // A router that has failed is on no LAN, although its own routes are still there.
 func TestRouterFailedOnLAN(t *testing.T) {
 	n := linkstatetest.Network{}

@@ -67,17 +67,23 @@ func (n *Network) Node(router int, name, end string) {
 	if name != "" {
 		about.Node.Name = &name
 	}
-	local := descriptor(routerID(router), bgp.LS_TLV_LOCAL_NODE_DESC)
 	n.add(bgp.LS_NLRI_TYPE_NODE, &bgp.LsNodeNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_NODE),
-		LocalNodeDesc: local}, about)
+		LocalNodeDesc: descriptor(routerID(router), bgp.LS_TLV_LOCAL_NODE_DESC)}, about)
+	n.End(router, end, 0)
+}
+
+// End adds the SID of an End of a router, by an algorithm of the IGP.
+func (n *Network) End(router int, end string, algorithm uint8) {
 	sid := &bgp.LsTLVSrv6SIDInfo{LsTLV: bgp.LsTLV{Type: bgp.LS_TLV_SRV6_SID_INFO, Length: 16},
 		SIDs: []netip.Addr{netip.MustParseAddr(end)}}
 	behavior := &bgp.LsAttribute{Srv6SID: bgp.LsAttributeSrv6SID{
-		Srv6EndpointBehavior: &bgp.LsSrv6EndpointBehavior{EndpointBehavior: 1},
+		Srv6EndpointBehavior: &bgp.LsSrv6EndpointBehavior{EndpointBehavior: 1,
+			Algorithm: algorithm},
 	}}
 	n.add(bgp.LS_NLRI_TYPE_SRV6_SID,
-		&bgp.LsSrv6SIDNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_SRV6_SID), LocalNodeDesc: local,
-			Srv6SIDInfo: sid}, behavior)
+		&bgp.LsSrv6SIDNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_SRV6_SID),
+			LocalNodeDesc: descriptor(routerID(router), bgp.LS_TLV_LOCAL_NODE_DESC),
+			Srv6SIDInfo:   sid}, behavior)
 }
 
 // Flags adds what a router says of itself in an IGP besides its name.
@@ -87,6 +93,15 @@ func (n *Network) Flags(router int, igp bgp.LsProtocolID, flags bgp.LsNodeFlags)
 	n.add(bgp.LS_NLRI_TYPE_NODE, &bgp.LsNodeNLRI{LsNLRI: head,
 		LocalNodeDesc: descriptor(routerID(router), bgp.LS_TLV_LOCAL_NODE_DESC)},
 		&bgp.LsAttribute{Node: bgp.LsAttributeNode{Flags: &flags}})
+}
+
+// EndX adds the SID of an End.X to what was said last, of a link.
+func (n *Network) EndX(sid bgp.LsSrv6EndXSID) {
+	about := n.Routes[len(n.Routes)-1].Attrs
+	attribute := about[len(about)-1].(*bgp.PathAttributeLs)
+	tlv := bgp.NewLsTLVSrv6EndXSID(&sid)
+	attribute.TLVs = append(attribute.TLVs, tlv)
+	attribute.Length += uint16(tlv.Len())
 }
 
 // Link adds one direction of a link.

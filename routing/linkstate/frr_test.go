@@ -109,6 +109,29 @@ func TestOSPF6(t *testing.T) {
 	}
 }
 
+// Of two parallel links one has the greatest metric at one end: it is left out, and the other one is
+// what it was.
+func TestISISGreatestMetric(t *testing.T) {
+	db := isis(t, "isis.txt")
+	db.Text = []byte(strings.Replace(string(db.Text), "0000.0000.0002.00 (Metric: 11)",
+		"0000.0000.0002.00 (Metric: 16777215)", 1))
+	g, ignored, err := linkstate.ISIS("isis", db, block(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `r1>r2 weight 11 delay 11 capacity 0 risks [] sid :: back 1
+r2>r1 weight 12 delay 12 capacity 0 risks [] sid :: back 0
+`
+	if got := dump(g); g.Edges() != 4 || !strings.Contains(got, want) {
+		t.Errorf("the graph:\n%s", got)
+	}
+	if diff := cmp.Diff([]string{"link from 0000.0000.0001 to 0000.0000.0002: by its metric, " +
+		"16777215, it is not for shortest paths", "link from 0000.0000.0002 to " +
+		"0000.0000.0001: the other end does not tell of it"}, ignored); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A router that has failed stays in the database until what it told is too old, but LANs do not list
 // it any more: it is on none.
 func TestISISRouterFailedOnLAN(t *testing.T) {

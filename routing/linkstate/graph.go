@@ -175,7 +175,9 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 	for _, tlv := range tlvs {
 		switch v := tlv.(type) {
 		case *bgp.LsTLVIGPMetric:
-			l.Weight = v.Metric
+			if l.Weight = v.Metric; isISIS(n.ProtocolID) && l.Weight == noMetric {
+				return l.unused()
+			}
 		case *bgp.LsTLVTEDefaultMetric:
 			te = v.Metric
 		case *bgp.LsTLVUnidirectionalLinkDelay:
@@ -210,6 +212,19 @@ func (l *link) addEndX(v *bgp.LsTLVSrv6EndXSID) {
 	if has := v.Flags&backup != 0; !l.SID.IsValid() || l.backup && !has {
 		l.SID, l.backup = v.SIDs[0], has
 	}
+}
+
+func isISIS(igp bgp.LsProtocolID) bool {
+	return igp == bgp.LS_PROTOCOL_ISIS_L1 || igp == bgp.LS_PROTOCOL_ISIS_L2
+}
+
+// noMetric is the greatest metric of IS-IS, of links that are for traffic engineering alone:
+// shortest paths leave them out (RFC 5305 section 3).
+const noMetric = 1<<24 - 1
+
+func (l link) unused() string {
+	return fmt.Sprintf("link from %s to %s: by its metric, %d, it is not for shortest paths",
+		l.from, l.to, noMetric)
 }
 
 // describe takes what tells parallel links apart: addresses if there are any, else numbers of

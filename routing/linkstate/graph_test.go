@@ -160,6 +160,31 @@ func TestSIDs(t *testing.T) {
 	}
 }
 
+// A link of the greatest metric is none for shortest paths of IS-IS (RFC 5305 section 3), in either
+// direction, as both ends must have it; one of a metric less is, and so are those of other IGPs.
+func TestGreatestMetric(t *testing.T) {
+	const greatest = 1<<24 - 1
+	for _, c := range []struct {
+		igp    bgp.LsProtocolID
+		metric uint32
+		edges  int
+	}{
+		{bgp.LS_PROTOCOL_ISIS_L1, greatest, 0}, {bgp.LS_PROTOCOL_ISIS_L2, greatest, 0},
+		{bgp.LS_PROTOCOL_ISIS_L2, greatest - 1, 2}, {bgp.LS_PROTOCOL_OSPF_V3, greatest, 2},
+	} {
+		n := linkstatetest.Network{}
+		n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: c.metric})
+		n.Link(2, 1, linkstatetest.Link{Number: 1, Metric: 10})
+		for _, route := range n.Routes {
+			route.Nlri.(*bgp.LsAddrPrefix).NLRI.(*bgp.LsLinkNLRI).ProtocolID = c.igp
+		}
+		g, ignored, err := linkstate.Graph("net", n.Routes)
+		if err != nil || g.Edges() != c.edges || len(ignored) != 2-c.edges {
+			t.Errorf("%v, %+v: %d edges, ignored %q", err, c, g.Edges(), ignored)
+		}
+	}
+}
+
 // A router that has failed is on no LAN, although its own routes are still there.
 func TestRouterFailedOnLAN(t *testing.T) {
 	n := linkstatetest.Network{}

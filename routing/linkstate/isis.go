@@ -213,6 +213,10 @@ func (r *isisReader) collect() {
 			l.near = fmt.Sprintf("%06d", count[l.to])
 			l.far = l.near
 			count[l.to]++
+			if l.Weight == noMetric {
+				r.ignored = append(r.ignored, l.unused())
+				continue
+			}
 			r.links = append(r.links, l)
 		}
 	}

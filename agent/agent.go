@@ -165,11 +165,11 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	a.servers = servers
-	changes, err := watchRoutes(ctx, options.Log)
+	changes, err := watchRoutes(ctx)
 	if err != nil {
 		return err
 	}
-	interfaces, err := watchLinks(ctx, options.Log)
+	interfaces, err := watchLinks(ctx)
 	if err != nil {
 		return err
 	}

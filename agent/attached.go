@@ -3,13 +3,12 @@ package agent
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"sextant/agent/api"
 	"sextant/agent/role"
@@ -147,24 +146,11 @@ func (w *attachWatch) faultAt(role api.Role, at datapath.Attachment) string {
 	return w.faults[placeKey{role, at.Program, at.On}]
 }
 
-// watchLinks reports changes of interfaces. Reports that nobody has read yet are one.
-func watchLinks(ctx context.Context, log *slog.Logger) (<-chan struct{}, error) {
-	links := make(chan netlink.LinkUpdate, 64)
-	failed := func(err error) {
-		if ctx.Err() == nil { // else it is the end of the watch
-			log.Warn("messages from the kernel about interfaces were lost; they are looked at in "+
-				"a second", "error", err)
-		}
-	}
-	if err := netlink.LinkSubscribeWithOptions(links, ctx.Done(),
-		netlink.LinkSubscribeOptions{ErrorCallback: failed}); err != nil {
+// watchLinks reports changes of interfaces.
+func watchLinks(ctx context.Context) (<-chan struct{}, error) {
+	changes, err := linux.News(ctx, nil, unix.RTNLGRP_LINK)
+	if err != nil {
 		return nil, fmt.Errorf("watch interfaces: %w", err)
 	}
-	changes := make(chan struct{}, 1)
-	go func() {
-		for range links {
-			notify(changes)
-		}
-	}()
 	return changes, nil
 }

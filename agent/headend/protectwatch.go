@@ -2,7 +2,7 @@ package headend
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -10,6 +10,8 @@ import (
 
 	"sextant/agent/network"
 	"sextant/agent/pathprobe"
+	"sextant/agent/role"
+	"sextant/linux"
 )
 
 // watchProtections begins to watch the topology, local links, and paths.
@@ -90,37 +92,34 @@ func (p *Protections) topologyMayHaveChanged() {
 
 // watchLinks follows the interfaces that the node file gives links of the topology.
 func (p *Protections) watchLinks(ctx context.Context) error {
-	links := p.Config.Links
-	if len(links) == 0 {
+	if len(p.Config.Links) == 0 {
 		return nil
 	}
-	updates := make(chan netlink.LinkUpdate, 64)
-	if err := netlink.LinkSubscribe(updates, ctx.Done()); err != nil {
-		return err
-	}
-	now, err := netlink.LinkList()
+	news, err := linux.News(ctx, nil, unix.RTNLGRP_LINK)
 	if err != nil {
 		return err
 	}
 	p.down = nil
-	for _, l := range links {
-		i := slices.IndexFunc(now,
-			func(n netlink.Link) bool { return n.Attrs().Name == l.Interface })
-		if i < 0 || !runs(now[i].Attrs()) {
-			p.interfaceChanged(l.Interface, false)
+	p.linksChanged()
+	role.Follow(ctx, &p.Loop, news, func(struct{}) {
+		if p.Config != nil {
+			p.linksChanged()
 		}
-	}
-	go func() {
-		for u := range updates {
-			_ = p.Do(ctx, func() { // else it is the end of the watch
-				if p.Config != nil {
-					p.interfaceChanged(u.Attrs().Name, u.Header.Type != unix.RTM_DELLINK &&
-						runs(u.Attrs()))
-				}
-			})
-		}
-	}()
+	})
 	return nil
+}
+
+// linksChanged looks at the interfaces of links. One that the kernel says nothing of is as it was.
+func (p *Protections) linksChanged() {
+	for _, l := range p.Config.Links {
+		now, err := netlink.LinkByName(l.Interface)
+		_, gone := errors.AsType[netlink.LinkNotFoundError](err)
+		if err != nil && !gone {
+			p.Log.Warn("a local link can't be looked at", "interface", l.Interface, "error", err)
+			continue
+		}
+		p.interfaceChanged(l.Interface, !gone && runs(now.Attrs()))
+	}
 }
 
 // runs tells that an interface is up and so is what it is connected to.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/agent/api"
+	"sextant/linux"
 )
 
 // What the edge program does not take of a VIP's packets goes on to the kernel, and so does
@@ -46,12 +47,16 @@ func (e *Room) dropStrays() {
 			wanted[blackhole{s.VIP, !e.Attached.Processes(api.Edge)}] = true
 		}
 	}
+	before := e.strays
 	e.strays = ""
 	if err := setBlackholes(wanted); err != nil {
 		e.strays = fmt.Sprintf("packets to VIPs that the program passes on may circle between "+
 			"this edge and its router: %v; "+
 			"give each VIP a blackhole route (ip route add blackhole VIP)", err)
 		e.Log.Warn(e.strays)
+	}
+	if e.strays != before {
+		e.Rewarn()
 	}
 }
 
@@ -95,7 +100,7 @@ func blackholes() (map[blackhole]netlink.Route, error) {
 	list := map[blackhole]netlink.Route{}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Type: unix.RTN_BLACKHOLE}
-		routes, err := netlink.RouteListFiltered(family, filter,
+		routes, err := linux.Routes(family, filter,
 			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 		if err != nil {
 			return nil, fmt.Errorf("list blackhole routes: %w", err)

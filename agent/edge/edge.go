@@ -118,6 +118,7 @@ func (e *Room) Serve() {
 	role.FollowAll(e.Life, &e.Loop, e.checks.signals.Results(), e.checks.signalsEnded)
 	role.Follow(e.Life, &e.Loop, e.Past.etcd.lateNews(), e.takeLate)
 	role.Follow(e.Life, &e.Loop, e.Past.lateTold, e.takeLate)
+	e.keepRoutes()
 }
 
 // edgeChange is a change of the edge.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/datapath"
+	"sextant/linux"
+	"sextant/linux/rtnetlink"
 )
 
 // Path is the way of a check: packets for the VIP that carry the path's mark go to the SID, inside
@@ -84,6 +86,8 @@ const (
 	roomFirst   = 1024
 )
 
+var families = []int{unix.AF_INET, unix.AF_INET6}
+
 // OpenPaths makes an empty set. It removes what an earlier agent left.
 func OpenPaths() (*Paths, error) {
 	return &Paths{marks: map[Path]uint32{}, vips: map[netip.Addr]int{},
@@ -129,6 +133,57 @@ func (p *Paths) Set(device string, source netip.Addr, wanted []Path) (err error)
 	}
 	return p.settle()
 }
+
+// Whole says whether the kernel has all routes and rules of the paths. The next Set adds those that
+// it lacks.
+func (p *Paths) Whole() (bool, error) {
+	whole := true
+	for _, family := range families {
+		routes, err := linux.Routes(family, &netlink.Route{Table: pathTable, Protocol: pathProtocol},
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+		if err != nil {
+			return false, fmt.Errorf("list routes of health checks: %w", err)
+		}
+		rules, err := ourRules(family)
+		if err != nil {
+			return false, err
+		}
+		there := map[netip.Addr]bool{}
+		for _, r := range routes {
+			if r.Dst == nil {
+				continue // not ours
+			}
+			if vip, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+				there[vip] = true
+			}
+		}
+		for vip, paths := range p.vips {
+			if familyOf(vip) == family && paths > 0 && !there[vip] {
+				delete(p.routed, vip)
+				whole = false
+			}
+		}
+		if p.ruled[family] && len(rules) == 0 {
+			p.ruled[family], whole = false, false
+		}
+	}
+	return whole, nil
+}
+
+// TakesPaths tells messages after which routes or rules of paths may be gone: those about rules and
+// interfaces, with which routes of IPv4 go without a word of their own, and those about routes.
+func TakesPaths(h rtnetlink.Header, body []byte) bool {
+	switch h.Type {
+	case unix.RTM_NEWROUTE, unix.RTM_NEWRULE:
+		return false
+	case unix.RTM_DELROUTE:
+		return len(body) >= unix.SizeofRtMsg && body[routeProtocol] == pathProtocol
+	}
+	return true
+}
+
+// routeProtocol is where a message about a route has its protocol (struct rtmsg).
+const routeProtocol = 5
 
 // Mark returns the mark with which packets take the path; 0 if it is not there.
 func (p *Paths) Mark(path Path) uint32 { return p.marks[path] }
@@ -199,10 +254,10 @@ func (p *Paths) drop(keep map[Path]bool) error {
 
 // settle makes routes and rules those of the VIPs that have paths.
 func (p *Paths) settle() error {
-	families := map[int]bool{}
+	wanted := map[int]bool{}
 	for vip, paths := range p.vips {
 		if paths > 0 {
-			families[familyOf(vip)] = true
+			wanted[familyOf(vip)] = true
 			if err := p.lead(vip); err != nil {
 				return err
 			}
@@ -216,8 +271,8 @@ func (p *Paths) settle() error {
 		delete(p.routed, vip)
 		delete(p.vips, vip)
 	}
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		if families[family] == p.ruled[family] {
+	for _, family := range families {
+		if wanted[family] == p.ruled[family] {
 			continue
 		}
 		change, done := p.kernel.RuleAdd, unix.EEXIST
@@ -227,7 +282,7 @@ func (p *Paths) settle() error {
 		if err := change(pathRule(family)); err != nil && !errors.Is(err, done) {
 			return fmt.Errorf("set the rule of health checks: %w", err)
 		}
-		p.ruled[family] = families[family]
+		p.ruled[family] = wanted[family]
 	}
 	if len(p.marks) == 0 && p.program != nil {
 		p.program.Close()
@@ -270,7 +325,7 @@ func pathRule(family int) *netlink.Rule {
 // RemovePaths removes all paths from the kernel, of this agent or of an earlier one. Where there
 // are none there is nothing to do.
 func RemovePaths() error {
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+	for _, family := range families {
 		rules, err := ourRules(family)
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sextant/agent/api"
 )
 
 // stamp tells one content of a file from another one without reading it.
@@ -68,28 +69,9 @@ func (w *watched[T]) get() (value T, anew bool, err error) {
 
 // readSecret reads a file that must not be open to other users.
 func readSecret(key, name string) ([]byte, error) {
-	f, err := os.Open(name)
+	text, err := api.ReadSecretFile(name, 0o027)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s %s is no file", key, name)
-	}
-	if info.Mode().Perm()&0o027 != 0 {
-		return nil, fmt.Errorf("%s %s has mode %04o: other users can read or change it; run "+
-			"chmod 0600 %s", key, name, info.Mode().Perm(), name)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s %s has more than %d bytes", key, name, maxFile)
+		return nil, fmt.Errorf("read %s %s: %w", key, name, err)
 	}
 	return text, nil
 }

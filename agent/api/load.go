@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -35,10 +34,10 @@ func readSecret(n *config.Node) error {
 	if n.SecretFile == "" {
 		return nil
 	}
-	text, err := readSecretFile(n.SecretFile)
+	text, err := ReadSecretFile(n.SecretFile, anyUser)
 	if err != nil {
 		return fmt.Errorf("read secretFile %s: %w; make it with: openssl rand -hex 16",
-			n.SecretFile, cause(err))
+			n.SecretFile, err)
 	}
 	secret, err := flow.ParseSecret(strings.TrimSpace(string(text)))
 	if err != nil {
@@ -51,6 +50,32 @@ func readSecret(n *config.Node) error {
 // ReadKeys fills in the keys of QUIC services, of HMACs and of path selectors, from their files.
 func ReadKeys(n *config.Node) error {
 	return errors.Join(readQUICKeys(n), readHMACKeys(n), readCFLBKeys(n))
+}
+
+// secretFiles are the files that ReadSecrets reads.
+func secretFiles(n *config.Node) map[string]bool {
+	files := map[string]bool{n.SecretFile: true}
+	if n.CFLB != nil {
+		files[n.CFLB.KeyFile] = true
+	}
+	if n.PathSource != nil {
+		files[n.PathSource.KeyFile] = true
+	}
+	if n.Subflows != nil {
+		files[n.Subflows.KeyFile] = true
+	}
+	for _, k := range n.HMACKeys() {
+		files[k.KeyFile] = true
+	}
+	if n.Edge != nil {
+		for _, s := range n.Edge.Services {
+			for _, q := range s.QUIC.Configs {
+				files[q.KeyFile] = true
+			}
+		}
+	}
+	delete(files, "")
+	return files
 }
 
 func readCFLBKeys(n *config.Node) error {
@@ -69,10 +94,10 @@ func readCFLBKeys(n *config.Node) error {
 
 // ReadCFLBKey reads a network's key from a file, for that section of a daemon's file.
 func ReadCFLBKey(role, file string) (config.CFLBKey, error) {
-	text, err := readSecretFile(file)
+	text, err := ReadSecretFile(file, anyUser)
 	if err != nil {
 		return nil, fmt.Errorf("%s: read keyFile %s: %w; make it with: openssl rand -hex 16", role,
-			file, cause(err))
+			file, err)
 	}
 	key, err := config.ParseCFLBKey(string(text))
 	if err != nil {
@@ -83,11 +108,11 @@ func ReadCFLBKey(role, file string) (config.CFLBKey, error) {
 
 func readHMACKeys(n *config.Node) error {
 	for _, k := range n.HMACKeys() {
-		text, err := readSecretFile(k.KeyFile)
+		text, err := ReadSecretFile(k.KeyFile, anyUser)
 		if err != nil {
 			return fmt.Errorf(
 				"HMAC key %d: read keyFile %s: %w; make it with: openssl rand -hex 32", k.ID,
-				k.KeyFile, cause(err))
+				k.KeyFile, err)
 		}
 		if k.Secret, err = srv6.ParseHMACSecret(strings.TrimSpace(string(text))); err != nil {
 			return fmt.Errorf("HMAC key %d: keyFile %s: %w", k.ID, k.KeyFile, err)
@@ -114,10 +139,10 @@ func readQUICKey(q *config.QUIC) error {
 	if q.KeyFile == "" {
 		return nil
 	}
-	text, err := readSecretFile(q.KeyFile)
+	text, err := ReadSecretFile(q.KeyFile, anyUser)
 	if err != nil {
 		return fmt.Errorf("read keyFile %s: %w; make it with: openssl rand -hex 16", q.KeyFile,
-			cause(err))
+			err)
 	}
 	if q.Key, err = config.ParseQUICKey(string(text)); err != nil {
 		return fmt.Errorf("keyFile %s: %w", q.KeyFile, err)
@@ -131,25 +156,4 @@ func cause(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-// errReadable is why a secret is none.
-var errReadable = errors.New("any user of this machine can read or write it, so it is no secret; " +
-	"let its owner and group alone read it (chmod 640), and make another one")
-
-// readSecretFile reads a file that nobody else may read.
-func readSecretFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o006 != 0 {
-		return nil, errReadable
-	}
-	return io.ReadAll(file)
 }

@@ -140,7 +140,7 @@ func (h handler) deleteBackend(r *http.Request) (any, error) {
 }
 
 func (h handler) diff(r *http.Request) (any, error) {
-	next, err := nodeOf(r)
+	next, err := parsedNode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,29 @@ func (h handler) diff(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := mayHaveRead(r.Context(), running, next); err != nil {
+		return nil, err
+	}
+	if err := ReadSecrets(next); err != nil {
+		return nil, invalid(err.Error())
+	}
 	return Changes{DryRun: true, Items: notNull(config.Diff(running, next))}, nil
+}
+
+// mayHaveRead refuses a node file by which a caller who may not apply it would have the agent read
+// files other than those that the running node names, and tell what it finds.
+func mayHaveRead(ctx context.Context, running, next *config.Node) error {
+	known := secretFiles(running)
+	for name := range secretFiles(next) {
+		if known[name] {
+			continue
+		}
+		if err := Require(ctx, Admin); err != nil {
+			return &Error{Forbidden, fmt.Sprintf("the node file names %s, which the running "+
+				"configuration does not: %v", name, err)}
+		}
+	}
+	return nil
 }
 
 func (h handler) apply(r *http.Request) (any, error) {
@@ -197,13 +219,7 @@ func (h handler) lastWarnings(ctx context.Context, changes []config.Change) (lis
 // nodeOf reads the node file in a request's body, and the secret where that is in a file of its
 // own.
 func nodeOf(r *http.Request) (*config.Node, error) {
-	name := cmp.Or(r.URL.Query().Get("file"), "body")
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes",
-			err, maxBody))
-	}
-	node, err := config.Parse(name, text)
+	node, err := parsedNode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +227,17 @@ func nodeOf(r *http.Request) (*config.Node, error) {
 		return nil, invalid(err.Error())
 	}
 	return node, nil
+}
+
+// parsedNode reads the node file in a request's body, and no other file.
+func parsedNode(r *http.Request) (*config.Node, error) {
+	name := cmp.Or(r.URL.Query().Get("file"), "body")
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes",
+			err, maxBody))
+	}
+	return config.Parse(name, text)
 }
 
 // roleOf checks the role that a request names, or finds the only one of the node.

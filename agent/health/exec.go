@@ -10,11 +10,13 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sextant/config"
 )
 
 // probeExec runs the command in a process group of its own, so that no child of it outlives the
-// check. The command finds what to check in its environment, and is to give the mark to its sockets
+// check, unless it leaves the group. The command finds what to check in its environment, and is to give the mark to its sockets
 // (SO_MARK), or its packets go another way than a client's.
 func probeExec(ctx context.Context, c *config.Check, t Target) error {
 	command := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
@@ -31,9 +33,16 @@ func probeExec(ctx context.Context, c *config.Check, t Target) error {
 	output := &tail{}
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	kill := func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.Cancel = kill
 	command.WaitDelay = 100 * time.Millisecond
-	err := command.Run()
+	err := command.Start()
+	if err == nil {
+		// Until it is waited for, no other group can get its number.
+		awaitEnd(command.Process.Pid)
+		_ = kill() // those that it left behind, if any
+		err = command.Wait()
+	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -44,6 +53,12 @@ func probeExec(ctx context.Context, c *config.Check, t Target) error {
 		return fmt.Errorf("run %s: %w: %s", c.Command[0], err, output.lastLine())
 	}
 	return fmt.Errorf("run %s: %w", c.Command[0], err)
+}
+
+// awaitEnd returns when a child has ended, which stays to be waited for.
+func awaitEnd(pid int) {
+	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
 }
 
 // tail keeps the end of what is written to it.

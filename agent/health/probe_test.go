@@ -3,6 +3,7 @@ package health_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sextant/agent/health"
 	"sextant/config"
@@ -206,6 +209,33 @@ func TestProbeExec(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the command's child goes on")
+		}
+	}
+}
+
+// What a command leaves in the background ends with the check, however the command ends.
+func TestProbeExecLeavesNobody(t *testing.T) {
+	for _, status := range []int{0, 3} {
+		// as long as somebody has it open for writing, there is no end to read
+		name := t.TempDir() + "/open"
+		must(t, unix.Mkfifo(name, 0o600))
+		open, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		must(t, err)
+		defer open.Close()
+		k := check(config.CheckExec)
+		k.Timeout = time.Minute
+		k.Command = []string{"/bin/sh", "-c",
+			fmt.Sprintf("exec 3>%s; sleep 300 & echo it broke; exit %d", name, status)}
+		want := "ok"
+		if status != 0 {
+			want = fmt.Sprintf("run /bin/sh: exit status %d: it broke", status)
+		}
+		if got := probe(t, k, "127.0.0.1:80"); got != want {
+			t.Errorf("status %d: %s, want %s", status, got, want)
+		}
+		must(t, open.SetReadDeadline(time.Now().Add(time.Minute)))
+		if _, err := open.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("status %d: a child goes on: %v", status, err)
 		}
 	}
 }

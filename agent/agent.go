@@ -373,18 +373,17 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 	if err := a.unchangeable(next); err != nil {
 		return nil, err
 	}
-	if !on.dryRun {
-		if err := a.peering.speaker.speakTo(next); err != nil {
-			return nil, fmt.Errorf("bgp: %w", err)
-		}
+	if err := a.peering.speaker.check(next); err != nil {
+		return nil, err
 	}
 	changes, err := a.reconcile(next, nil, on)
 	if on.dryRun {
 		return changes, errors.Join(err, lackInterfaces(a.Node, next))
 	}
 	if err != nil {
-		return changes, errors.Join(err, a.peering.speaker.speakTo(a.Node))
+		return changes, err
 	}
+	a.peering.spoken = false // also without changes: a password file may have another one
 	a.Announce()
 	a.logChanges(changes, on)
 	if len(changes) > 0 {

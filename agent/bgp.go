@@ -29,6 +29,7 @@ type peering struct {
 	speaker *speaker // nil: the node speaks no BGP
 	decided decided
 	owes    bool // what runs does not follow what was learned
+	spoken  bool // the neighbors are those of the node that runs
 }
 
 // decided is what members were decided by last: by the same, they are the same again.
@@ -78,8 +79,8 @@ type refusal struct {
 	reason        discovery.Reason
 }
 
-// openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until
-// routing says otherwise.
+// open makes what is to speak, if the node file wants it, once the node runs: a start that is refused
+// has spoken to nobody. What the last agent learned holds until routing says otherwise.
 func (b *peering) open(n *config.Node) error {
 	b.found.Startup.Settled = true
 	if n.BGP == nil && n.Routing == nil {
@@ -116,12 +117,25 @@ func (s *speaker) changes() <-chan struct{} {
 	return s.Changes()
 }
 
-// speakTo makes the neighbors those of the configuration. Call it with the old one to undo it.
-func (s *speaker) speakTo(n *config.Node) error {
+// check refuses neighbors whose settings can't be used.
+func (s *speaker) check(n *config.Node) error {
 	if s == nil || n.BGP == nil {
 		return nil
 	}
-	return s.SetNeighbors(n.BGP.Neighbors)
+	if err := s.CheckNeighbors(n.BGP.Neighbors); err != nil {
+		return fmt.Errorf("bgp: %w", err)
+	}
+	return nil
+}
+
+// speak makes the neighbors those of the node that runs.
+func (b *peering) speak() error {
+	if b.spoken || b.speaker == nil || b.Node.BGP == nil {
+		return nil
+	}
+	err := b.speaker.SetNeighbors(b.Node.BGP.Neighbors)
+	b.spoken = err == nil
+	return err
 }
 
 // unchangeableBGP refuses what only a restart can change: the settings that all sessions share.
@@ -149,6 +163,9 @@ func unchangeableBGP(is, wanted *config.BGP) error {
 func (b *peering) learn() error {
 	if b.speaker == nil && !b.routing.teaches() {
 		return nil
+	}
+	if err := b.speak(); err != nil {
+		return err
 	}
 	peers, err := b.speaker.peers()
 	if err != nil {

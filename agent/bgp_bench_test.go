@@ -53,16 +53,18 @@ func neighborAddress(i int) netip.Addr {
 
 func openNeighbor(b *testing.B, i int) *bgp.Speaker {
 	own := neighborAddress(i)
-	s, err := bgp.Open(bgp.Options{Log: slog.New(slog.DiscardHandler), BGP: &config.BGP{
+	settings := &config.BGP{
 		ASN: 64512, RouterID: own, Listen: netip.AddrPortFrom(own, 17901),
 		RouteTarget: "64512:1", RouteDistinguisher: own.String() + ":1",
 		Neighbors: []config.Neighbor{{
 			Address: netip.MustParseAddr(ownLoopback(0)), Local: own, ASN: 64512, Port: 17901,
 			HoldTime: patience, Families: []config.Family{config.IPv6Unicast, config.VPNv6},
 		}},
-	}})
+	}
+	s, err := bgp.Open(bgp.Options{Log: slog.New(slog.DiscardHandler), BGP: settings})
 	must(b, err)
 	b.Cleanup(func() { s.Close(false) })
+	must(b, s.SetNeighbors(settings.Neighbors))
 	return s
 }
 

@@ -44,21 +44,23 @@ func ownLoopback(last int) string {
 // openHost is a host that serves the machine's service web.
 func openHost(t *testing.T) *bgp.Speaker {
 	t.Helper()
+	settings := &config.BGP{
+		ASN: 64512, RouterID: netip.MustParseAddr(bgpHost),
+		Listen:      netip.MustParseAddrPort(bgpHost + ":17901"),
+		RouteTarget: "64512:1", RouteDistinguisher: bgpHost + ":1", GracefulRestart: patience,
+		Neighbors: []config.Neighbor{{
+			Address: netip.MustParseAddr(bgpEdge), Local: netip.MustParseAddr(bgpHost),
+			ASN:  64512,
+			Port: 17901, HoldTime: patience,
+			Families: []config.Family{config.IPv6Unicast, config.IPv4Unicast, config.VPNv4,
+				config.VPNv6},
+		}},
+	}
 	s, err := bgp.Open(bgp.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		BGP: &config.BGP{
-			ASN: 64512, RouterID: netip.MustParseAddr(bgpHost),
-			Listen:      netip.MustParseAddrPort(bgpHost + ":17901"),
-			RouteTarget: "64512:1", RouteDistinguisher: bgpHost + ":1", GracefulRestart: patience,
-			Neighbors: []config.Neighbor{{
-				Address: netip.MustParseAddr(bgpEdge), Local: netip.MustParseAddr(bgpHost),
-				ASN:  64512,
-				Port: 17901, HoldTime: patience,
-				Families: []config.Family{config.IPv6Unicast, config.IPv4Unicast, config.VPNv4,
-					config.VPNv6},
-			}},
-		}})
+		BGP: settings})
 	must(t, err)
 	t.Cleanup(func() { s.Close(false) })
+	must(t, s.SetNeighbors(settings.Neighbors))
 	return s
 }
 

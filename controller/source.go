@@ -77,6 +77,10 @@ func (o Options) openSource() (*source, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := s.speaker.SetNeighbors(o.Config.BGP.Neighbors); err != nil {
+			s.close()
+			return nil, err
+		}
 	}
 	s.Source = network.SourceOf(&config.Network{Topology: o.Config.Topology, FRR: o.Config.FRR},
 		block, s.speaker)

@@ -47,10 +47,9 @@ func open(t *testing.T, o bgp.Options) *bgp.Speaker {
 	t.Helper()
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	s, err := bgp.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close(false) })
+	must(t, s.SetNeighbors(o.BGP.Neighbors))
 	return s
 }
 

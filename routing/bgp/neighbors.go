@@ -11,20 +11,31 @@ import (
 	"sextant/config"
 )
 
-// SetNeighbors makes these the neighbors. Sessions of those that stay as they were are left alone;
-// one whose settings changed starts again. If the settings of one can't be used, nothing changes.
-func (s *Speaker) SetNeighbors(neighbors []config.Neighbor) error {
-	return s.setNeighbors(neighbors, false)
+// CheckNeighbors refuses what SetNeighbors would refuse, and changes nothing.
+func (s *Speaker) CheckNeighbors(neighbors []config.Neighbor) error {
+	_, err := s.configured(neighbors)
+	return err
 }
 
-func (s *Speaker) setNeighbors(neighbors []config.Neighbor, restarting bool) error {
+// configured are neighbors as GoBGP configures them.
+func (s *Speaker) configured(neighbors []config.Neighbor) (map[netip.Addr]*api.Peer, error) {
 	peers := map[netip.Addr]*api.Peer{}
 	for _, n := range neighbors {
 		peer, err := s.peer(n)
 		if err != nil {
-			return fmt.Errorf("neighbor %s: %w", n.Address, err)
+			return nil, fmt.Errorf("neighbor %s: %w", n.Address, err)
 		}
 		peers[n.Address] = peer
+	}
+	return peers, nil
+}
+
+// SetNeighbors makes these the neighbors. Sessions of those that stay as they were are left alone;
+// one whose settings changed starts again. If the settings of one can't be used, nothing changes.
+func (s *Speaker) SetNeighbors(neighbors []config.Neighbor) error {
+	peers, err := s.configured(neighbors)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +56,7 @@ func (s *Speaker) setNeighbors(neighbors []config.Neighbor, restarting bool) err
 		}
 		peer := proto.CloneOf(peers[n.Address]) // GoBGP keeps what it is given, and changes it
 		if peer.GracefulRestart != nil {
-			peer.GracefulRestart.LocalRestarting = restarting
+			peer.GracefulRestart.LocalRestarting = s.restarting
 		}
 		if err := s.server.AddPeer(context.Background(),
 			&api.AddPeerRequest{Peer: peer}); err != nil {
@@ -53,5 +64,6 @@ func (s *Speaker) setNeighbors(neighbors []config.Neighbor, restarting bool) err
 		}
 		s.peers[n.Address], s.watched[n.Address] = peers[n.Address], n.BFD != (config.BFD{})
 	}
+	s.restarting = false
 	return nil
 }

@@ -60,6 +60,9 @@ func speak(text string) {
 			Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	}
 	if err == nil {
+		err = s.SetNeighbors(r.BGP.Neighbors)
+	}
+	if err == nil {
 		err = s.Announce(r.Announce)
 	}
 	out := json.NewEncoder(os.Stdout)

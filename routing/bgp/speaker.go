@@ -21,7 +21,7 @@ import (
 
 // Options are how a speaker is opened.
 type Options struct {
-	BGP *config.BGP
+	BGP *config.BGP // with the neighbors that are to come first
 	// Restarting says that packets were forwarded on while no speaker ran: peers that kept this
 	// node's routes are asked to keep them until they have been told anew (RFC 4724 section 4.1).
 	Restarting bool
@@ -56,6 +56,7 @@ type Speaker struct {
 	announced  map[string]announced
 	announces  []Announcement // what Announce was given last; nil: it was not all done
 	sessionsUp map[netip.Addr]bool
+	restarting bool // the neighbors that are set first keep this node's routes
 }
 
 // announced is a route as it was last sent.
@@ -64,7 +65,9 @@ type announced struct {
 	path *apiutil.Path
 }
 
-// Open starts a speaker: it listens, connects to its neighbors, and announces nothing yet.
+// Open starts a speaker: it listens, and talks to nobody before SetNeighbors. A session that begins
+// and ends again would make a peer forget the routes that it keeps, as RFC 4724 section 4.2 asks.
+// Neighbors whose settings can't be used are refused.
 func Open(o Options) (*Speaker, error) {
 	speech, err := newSpeech(o.BGP)
 	if err != nil {
@@ -77,17 +80,20 @@ func Open(o Options) (*Speaker, error) {
 		server: server.NewBgpServer(server.LoggerOption(slog.New(faults), new(slog.LevelVar))),
 		peers:  map[netip.Addr]*api.Peer{}, watched: map[netip.Addr]bool{},
 		announced: map[string]announced{}, sessionsUp: map[netip.Addr]bool{},
-		maxPrefixes: maxPrefixes,
+		maxPrefixes: maxPrefixes, restarting: o.Restarting,
 	}
 	go s.server.Serve()
-	if err := s.start(o.Restarting); err != nil {
+	if err := s.start(); err != nil {
 		s.Close(false)
 		return nil, fmt.Errorf("bgp: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Speaker) start(restarting bool) error {
+func (s *Speaker) start() error {
+	if err := s.CheckNeighbors(s.bgp.Neighbors); err != nil {
+		return err
+	}
 	ctx := context.Background()
 	listen := s.bgp.Listen.Addr()
 	addresses := []string{listen.String()}
@@ -104,10 +110,7 @@ func (s *Speaker) start(restarting bool) error {
 	if err := s.exportOwnOnly(ctx); err != nil {
 		return err
 	}
-	if err := s.watch(); err != nil {
-		return err
-	}
-	return s.setNeighbors(s.bgp.Neighbors, restarting)
+	return s.watch()
 }
 
 // exportOwnOnly keeps the speaker from passing on what it learned: it is an end, not a router.

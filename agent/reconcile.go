@@ -141,6 +141,9 @@ func (a *Agent) switchTo(next, file *config.Node, p role.RoleChanges) error {
 	if err == nil {
 		err = p.Commit()
 	}
+	if err == nil && a.Node == nil {
+		err = a.routing.lead() // nothing but a start changes the tables
+	}
 	if err == nil {
 		p.Adopt(&a.Store.Kept)
 		err = a.Store.Save(file, next)

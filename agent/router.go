@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sextant/agent/role"
-	"sextant/agent/state"
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/linux"
@@ -42,55 +41,35 @@ var hashing = [][2]string{
 	{"net.ipv4.fib_multipath_hash_policy", "3"}, {"net.ipv6.fib_multipath_hash_policy", "3"},
 }
 
-// openRouter takes over the tables, and what an earlier agent wrote into them. What it wrote for
-// VRFs that the node file no longer has goes.
-func (r *routing) openRouter(n *config.Node) (*router, error) {
+// openRouter reads the tables, with what an earlier agent wrote into them. The kernel stays as it
+// is: lead follows when the node is about to run.
+func openRouter(n *config.Node) (*router, error) {
 	wanted := n.Routing.KernelVRFs()
 	if len(wanted) == 0 {
-		if len(r.Store.Kept.Tables) == 0 {
-			return nil, nil
-		}
-		if err := kernelfib.Remove(); err != nil {
-			return nil, fmt.Errorf("remove what an earlier agent wrote: %w", err)
-		}
-		r.Store.Kept.Tables = nil
-		return nil, r.Store.Write()
-	}
-	for _, setting := range hashing {
-		is, err := linux.ReadSysctl(setting[0])
-		if err == nil && is != setting[1] {
-			err = linux.WriteSysctl(setting[0], setting[1])
-			r.Log.Info("sysctl is set, so that strays go where their connections are",
-				"sysctl", setting[0], "from", is, "to", setting[1])
-		}
-		if err != nil {
-			return nil, err
-		}
+		return nil, nil
 	}
 	forwarder, err := kernelfib.OpenForwarder()
 	if err != nil {
 		return nil, err
 	}
 	kernel := &router{forwarder: forwarder, changed: true}
-	if err := r.takeTables(kernel, wanted); err != nil {
+	if err := kernel.readTables(wanted); err != nil {
 		forwarder.Close()
 		return nil, err
 	}
 	return kernel, nil
 }
 
-func (r *routing) takeTables(kernel *router, wanted []config.VRF) error {
+func (r *router) readTables(wanted []config.VRF) error {
 	now := time.Now()
-	var leads []kernelfib.VRF
-	var tables []int
 	for _, v := range wanted {
 		x := &vrf{VRF: v, drawn: map[rib.Set]rib.Set{}}
 		x.table.Keep = v.Shadow.Keep
-		originals, err := kernel.forwarder.Read(uint32(v.Install))
+		originals, err := r.forwarder.Read(uint32(v.Install))
 		if err != nil {
 			return err
 		}
-		shadows, err := kernel.forwarder.Read(uint32(v.Shadow.Table))
+		shadows, err := r.forwarder.Read(uint32(v.Shadow.Table))
 		if err != nil {
 			return err
 		}
@@ -101,29 +80,72 @@ func (r *routing) takeTables(kernel *router, wanted []config.VRF) error {
 		for prefix, set := range shadows {
 			x.table.Adopt(prefix, rib.Set{}, set, now)
 		}
-		kernel.vrfs = append(kernel.vrfs, x)
+		r.vrfs = append(r.vrfs, x)
+	}
+	return nil
+}
+
+// lead makes packets come to the tables. What an earlier agent wrote for VRFs that the node file no
+// longer has goes.
+func (r *routing) lead() error {
+	if r.router == nil {
+		if len(r.Store.Kept.Tables) == 0 {
+			return nil
+		}
+		if err := kernelfib.Remove(); err != nil {
+			return fmt.Errorf("routing: remove what an earlier agent wrote: %w", err)
+		}
+		r.Store.Kept.Tables = nil
+		return nil
+	}
+	err := r.setHashing()
+	if err == nil {
+		err = r.takeTables()
+	}
+	if err != nil {
+		return fmt.Errorf("routing: %w", err)
+	}
+	return nil
+}
+
+func (r *routing) setHashing() error {
+	for _, setting := range hashing {
+		is, err := linux.ReadSysctl(setting[0])
+		if err == nil && is != setting[1] {
+			err = linux.WriteSysctl(setting[0], setting[1])
+			r.Log.Info("sysctl is set, so that strays go where their connections are",
+				"sysctl", setting[0], "from", is, "to", setting[1])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *routing) takeTables() error {
+	var leads []kernelfib.VRF
+	var tables []int
+	for _, v := range r.router.vrfs {
 		tables = append(tables, v.Install, v.Shadow.Table)
 		leads = append(leads, kernelfib.VRF{
 			Table: uint32(v.Install), Shadow: uint32(v.Shadow.Table), SID: v.Shadow.SID,
 			Interfaces: v.Interfaces,
 		})
 	}
-	if err := kernel.forwarder.Lead(leads); err != nil {
+	if err := r.router.forwarder.Lead(leads); err != nil {
 		return err
 	}
 	for _, old := range r.Store.Kept.Tables {
 		if slices.Contains(tables, old) {
 			continue
 		}
-		if err := kernel.forwarder.Clear(uint32(old)); err != nil {
+		if err := r.router.forwarder.Clear(uint32(old)); err != nil {
 			return err
 		}
 	}
 	r.Store.Kept.Tables = tables
-	if err := r.Store.Write(); !state.DiskFault(err) {
-		return err
-	}
-	return nil // the store warns and tries again; the tables are those of the node file
+	return nil
 }
 
 // want says what a source wants a route to be.

@@ -51,7 +51,7 @@ func (r *routing) open(n *config.Node) error {
 	r.tables, r.refused, r.ignored = map[config.RouteSource]*toldTable{}, map[refusal]bool{},
 		map[ignoredBy]uint64{}
 	var err error
-	if r.router, err = r.openRouter(n); err != nil {
+	if r.router, err = openRouter(n); err != nil {
 		return fmt.Errorf("routing: %w", err)
 	}
 	for _, source := range []config.RouteSource{config.SourceFPM, config.SourceKernel,

@@ -40,6 +40,9 @@ type Store struct {
 	node              *config.Node
 	writer            config.Writer
 	earlier           *config.Node // that Kept.Node was when the agent began, if it was read
+	// superseded is what was kept with an earlier node file, until this one runs: a start that is
+	// refused leaves it on the disk. nil: nothing is
+	superseded *Kept
 	// Await waits for what takes long and touches nothing else; nil: the caller does it itself
 	Await func(slow func() error) error
 }
@@ -174,6 +177,8 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		upgraded = former == s.Kept.File
 	}
 	if fingerprint != s.Kept.File && !upgraded {
+		earlier := s.Kept
+		s.superseded = &earlier
 		s.Kept.Computed, s.Kept.ListsDown = Computed{}, nil
 		s.Kept.Unconfirmed = nil
 		return file, nil
@@ -260,7 +265,7 @@ func (s *Store) Save(file, node *config.Node) error {
 	if err := s.Look(node); err != nil {
 		return err
 	}
-	s.earlier = nil
+	s.earlier, s.superseded = nil, nil
 	s.Kept.Node, s.Kept.Secret = s.Text, HashMark(node.Secret, node.FlowHash)
 	return s.Write()
 }
@@ -295,6 +300,9 @@ func (s *Store) Earlier() *config.Node {
 func (s *Store) Write() error {
 	var data []byte
 	kept, known := s.Kept, s.Failure == nil
+	if e := s.superseded; e != nil {
+		kept.Computed, kept.ListsDown, kept.Unconfirmed = e.Computed, e.ListsDown, e.Unconfirmed
+	}
 	err := s.await(func() (err error) {
 		if kept, err = s.texts.shortenKept(kept); err != nil {
 			return err

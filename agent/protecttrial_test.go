@@ -176,3 +176,71 @@ func TestTrialsNeedRoom(t *testing.T) {
 		t.Error("5 Mbit/s more fit into 80 % of 10 Mbit/s, of which 5 are taken")
 	}
 }
+
+// view is the protection as the API shows it.
+func (w *tried) view() api.Protection {
+	w.t.Helper()
+	go func() { (<-w.Work)() }()
+	list, err := headendOf(w.Agent).Protecting.Protections(w.t.Context())
+	if err != nil || len(list) != 1 {
+		w.t.Fatalf("protections %+v, %v", list, err)
+	}
+	return list[0]
+}
+
+// carrying are the lists that carry, as the API says.
+func carrying(v api.Protection) string {
+	names := ""
+	for _, p := range v.Paths {
+		if p.Role == api.Carries {
+			names += strings.TrimPrefix(p.List, "path")
+		}
+	}
+	return names
+}
+
+// Paths that the kernel was not told of do not carry: that is said until the table is taken.
+func TestRefusedProtection(t *testing.T) {
+	text := strings.ReplaceAll(headendText, "DIR", t.TempDir())
+	// It has the flow of the third list.
+	conflict := strings.Replace(text, `{name: a, segments: ["fcbb:bb00:2:d6::"]}`,
+		`{name: a, redundancy: tlv, flow: 40002, segments: ["fcbb:bb00:2:d6::"]}`, 1)
+	inNamespace(t, func(pins string) {
+		a := takenOver(t, pins, conflict)
+		defer leave(a)
+		w, h := newTried(t, a), headendOf(a)
+		w.pass(3)
+		w.dead[0] = true
+		w.pass(1)
+		w.expect("with the table refused", "12")
+		v := w.view()
+		if carrying(v) != "12" || v.Replacements != 0 || v.State != api.Degraded ||
+			!strings.Contains(v.Reason, "can't be installed") {
+			t.Errorf("with the table refused: %+v", v)
+		}
+		if !slices.ContainsFunc(a.warnings,
+			func(w string) bool { return strings.Contains(w, "have flow 40002 both") }) {
+			t.Errorf("warnings %q", a.warnings)
+		}
+		if _, waits := h.Due(); !waits {
+			t.Fatal("it is not tried again")
+		}
+		h.Act()
+		w.expect("with the table refused again", "12")
+		next, err := config.Parse("node.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Node = next // what it was refused for is gone
+		h.Act()
+		w.expect("with the table taken", "23")
+		v = w.view()
+		if carrying(v) != "23" || v.Replacements != 1 || v.State != api.Protected ||
+			v.Replaced == nil || len(a.warnings) > 0 {
+			t.Errorf("with the table taken: %+v, warnings %q", v, a.warnings)
+		}
+		if _, waits := h.Due(); waits {
+			t.Error("it is tried again without need")
+		}
+	})
+}

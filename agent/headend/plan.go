@@ -110,7 +110,6 @@ func (p *Protections) planReady(results []planned, proven bool, took time.Durati
 		return
 	}
 	down := p.downLinks()
-	before := p.carrying()
 	for _, r := range results {
 		x := p.find(r.name)
 		if x == nil || x.Intent != r.intent {
@@ -127,29 +126,17 @@ func (p *Protections) planReady(results []planned, proven bool, took time.Durati
 	p.computations.WithLabelValues(strconv.FormatBool(proven)).Observe(took.Seconds())
 	p.Log.Debug("paths were computed", "protections", len(results), "proven", proven,
 		"took", took)
-	p.InstallProtections()
-	for name, now := range p.carrying() {
-		if !slices.Equal(before[name], now) {
-			p.moved(p.find(name))
-		}
-	}
+	p.reinstall()
 	if p.again || !proven {
 		p.beginPlan(!p.again)
 		return
 	}
 	for _, x := range p.Running {
-		x.cause = nil // it was nothing to move for
+		if p.owes == "" {
+			x.cause = nil // it was nothing to move for
+		}
 	}
 	p.headend.keepPolicies() // nothing waits now
-}
-
-// carrying are the slots that carry, by protection.
-func (p *Protections) carrying() map[string][]int {
-	slots := map[string][]int{}
-	for _, x := range p.Running {
-		slots[x.Name] = x.State.Carrying()
-	}
-	return slots
 }
 
 func (x *RunningProtection) adopt(r planned, proven bool, fault func(protection.Path) string) {

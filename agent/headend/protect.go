@@ -50,6 +50,8 @@ type Protections struct {
 	decided   time.Time          // when the latest table for the head-end was begun,
 	installed time.Time          // and when it was installed
 	again     bool               // and another one is wanted then
+	owes      string             // why the kernel does not do what the states say; "": it does
+	retryAt   time.Duration      // when that is tried again, on the agent's clock
 	Seed      uint64             // of the times between trials of silent lists
 	// durations of computations, in seconds
 	computations *prometheus.HistogramVec
@@ -65,6 +67,7 @@ type RunningProtection struct {
 	proven  bool   // the plan's paths are those of the prover
 	problem string // why there is no plan
 	changed time.Time
+	carries []int // slots along which the kernel sends packets
 	// news that other paths may have to carry for; nil: there are none
 	cause  *api.Replacement
 	Latest *api.Replacement          // of the replacements; nil: there was none
@@ -168,9 +171,11 @@ func (p *Protections) find(name string) *RunningProtection {
 	return nil
 }
 
-// InstallProtections makes the head-end and the prober do what the protections' states say.
+// InstallProtections makes the head-end and the prober do what the protections' states say. What the
+// head-end refuses is owed.
 func (p *Protections) InstallProtections() {
 	if !p.headend.steers() {
+		p.owe(nil)
 		return
 	}
 	var next state.Computed
@@ -186,14 +191,55 @@ func (p *Protections) InstallProtections() {
 		}
 	}
 	p.decided = time.Now()
+	var err error
 	if !sameComputed(next, p.headend.ComputedNow()) {
-		if err := p.headend.SetComputed(next); err != nil {
-			p.Log.Error("protections can't be installed; what ran before goes on", "error",
-				err)
+		err = p.headend.SetComputed(next)
+	}
+	if p.owe(err); err == nil {
+		p.installed = time.Now()
+		for _, x := range p.Running {
+			x.carries = x.State.Carrying()
 		}
 	}
-	p.installed = time.Now()
 	p.setProbes()
+}
+
+// owe notes whether the head-end took what it was given last. What it refused is a warning, and is
+// given to it again.
+func (p *Protections) owe(refused error) {
+	before := p.owes
+	if p.owes = ""; refused != nil {
+		p.owes = "protections can't be installed, and the paths of before carry; tried again " +
+			"each second: " + refused.Error()
+		p.retryAt = p.Now() + role.LearnInterval
+	}
+	if p.owes == before {
+		return
+	}
+	if p.owes != "" {
+		p.Log.Error(p.owes)
+	}
+	p.Rewarn()
+}
+
+// reinstall is InstallProtections when other paths may come to carry.
+func (p *Protections) reinstall() {
+	before := p.carrying()
+	p.InstallProtections()
+	for _, x := range p.Running {
+		if !slices.Equal(before[x.Name], x.carries) {
+			p.moved(x)
+		}
+	}
+}
+
+// carrying are the slots along which the kernel sends packets, by protection.
+func (p *Protections) carrying() map[string][]int {
+	slots := map[string][]int{}
+	for _, x := range p.Running {
+		slots[x.Name] = x.carries
+	}
+	return slots
 }
 
 // sameComputed tells that the head-end would do the same for both.
@@ -320,10 +366,7 @@ func (p *Protections) changeState(x *RunningProtection, next protection.State) {
 			return
 		}
 	}
-	p.InstallProtections()
-	if !slices.Equal(before, now) {
-		p.moved(x)
-	}
+	p.reinstall()
 }
 
 // noticed keeps the latest news that other paths may have to carry for.

@@ -68,7 +68,7 @@ func (p *Protections) egressTold(agent netip.AddrPort, flows []api.MergedFlow) {
 			continue
 		}
 		x.came = paths
-		if p.prober == nil && len(paths) > 0 {
+		if p.prober == nil && len(paths) > 0 && p.owes == "" { // else others carry than believed
 			p.BelieveEgress(x, paths, p.Now())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sextant/agent/api"
@@ -123,7 +124,7 @@ func (p *Protections) admit(ctx context.Context, c config.Protection,
 		return nil, &api.Error{Code: api.Conflict, Message: err.Error()}
 	}
 	x.Begin(plan)
-	x.proven = true
+	x.proven, x.carries = true, x.State.Carrying() // as it would be
 	return x, nil
 }
 
@@ -137,9 +138,9 @@ func (p *Protections) protectionView(x *RunningProtection) api.Protection {
 		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Replaced: x.Latest,
 		Paths: []api.ProtectedPath{},
 	}
-	v.State, v.Reason = x.standing(p.problem)
+	v.State, v.Reason = x.standing(p.problem, p.owes)
 	carrying := map[int]bool{}
-	for _, i := range x.State.Carrying() {
+	for _, i := range x.carries {
 		carrying[i] = true
 		v.Paths = append(v.Paths, p.PathView(x, i, api.Carries))
 	}
@@ -152,9 +153,14 @@ func (p *Protections) protectionView(x *RunningProtection) api.Protection {
 }
 
 // standing is how the protection fares, and what is missing.
-func (x *RunningProtection) standing(topologyProblem string) (api.ProtectionState, string) {
-	carrying := len(x.State.Carrying())
-	short := cmp.Or(x.problem, x.Plan.Short)
+func (x *RunningProtection) standing(topologyProblem, owes string) (api.ProtectionState, string) {
+	carrying, good := 0, x.State.Carrying()
+	for _, slot := range x.carries {
+		if slices.Contains(good, slot) {
+			carrying++
+		}
+	}
+	short := cmp.Or(owes, x.problem, x.Plan.Short)
 	switch {
 	case !x.known:
 		return api.Planning, cmp.Or(x.problem, topologyProblem, noTopology)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sextant/agent/api"
@@ -95,11 +96,17 @@ func (h *Room) RoutingNews() { h.Protecting.topologyMayHaveChanged() }
 
 // Troubles is role.Troubled.
 func (h *Room) Troubles() []string {
-	if h.uplinks == "" {
-		return nil
-	}
-	return []string{h.uplinks}
+	return slices.DeleteFunc([]string{h.uplinks, h.Protecting.owes},
+		func(trouble string) bool { return trouble == "" })
 }
+
+// Due reports when what protections owe is tried again.
+func (h *Room) Due() (wait time.Duration, waits bool) {
+	return h.Protecting.retryAt - h.Now(), h.Protecting.owes != ""
+}
+
+// Act tries it.
+func (h *Room) Act() { h.Protecting.reinstall() }
 
 // Build makes what the configuration wants: only the table if the programs stay the same.
 func (h *Room) Build(n *config.Node) (*Role, error) {

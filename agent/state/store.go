@@ -19,6 +19,7 @@ import (
 	"sextant/agent/httpserver"
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/linux"
 	"sextant/packet/flow"
 )
 
@@ -369,29 +370,12 @@ func (s *Store) Warnings() (list []string) {
 // beforeWrite is asked before a file is written. Tests let processes die there.
 var beforeWrite = func(path string) error { return nil }
 
-// WriteFile replaces a file so that after a crash the old or the new one is there, whole.
+// WriteFile is linux.WriteFile.
 func WriteFile(path string, data []byte) error {
 	if err := beforeWrite(path); err != nil {
 		return err
 	}
-	fresh, err := os.OpenFile(path+"~", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fresh.Write(data)
-	err = errors.Join(err, fresh.Sync(), fresh.Close())
-	if err != nil {
-		_ = os.Remove(path + "~") // it takes room on a disk that has none
-		return err
-	}
-	if err := os.Rename(path+"~", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return linux.WriteFile(path, data)
 }
 
 // Close lets another agent of the node begin.

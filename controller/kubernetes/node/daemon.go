@@ -194,11 +194,12 @@ func (d *Daemon) sync(ctx context.Context) (again bool) {
 		}
 		d.unready(uid)
 		if err := r.end(); err != nil {
-			d.Log.Warn("a pod is gone, and something is left of it", "pod", r.pod.Name, "error",
-				err)
-		} else {
-			d.Log.Info("pod takes no packets any more", "pod", r.pod.Name)
+			d.Log.Warn("a pod is gone, and something is left of it; tried again soon", "pod",
+				r.pod.Name, "error", err)
+			again = true
+			continue
 		}
+		d.Log.Info("pod takes no packets any more", "pod", r.pod.Name)
 		delete(d.runners, uid)
 	}
 	return again

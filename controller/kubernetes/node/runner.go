@@ -87,7 +87,7 @@ func (r *runner) wire(p Pod) error {
 	if err := os.MkdirAll(r.dirOf(p.UID), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(r.wiringFile(), text, 0o600); err != nil {
+	if err := linux.WriteFile(r.wiringFile(), text); err != nil {
 		return err
 	}
 	r.wiring = w
@@ -179,7 +179,7 @@ func (r *runner) ownNetns() string { return fmt.Sprintf("/proc/self/fd/%d", r.ns
 // start starts the agent, and waits until it answers.
 func (r *runner) start(ctx context.Context, text []byte) error {
 	dir := r.dirOf(r.pod.UID)
-	if err := os.WriteFile(r.file(), text, 0o600); err != nil {
+	if err := linux.WriteFile(r.file(), text); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -257,7 +257,7 @@ func (r *runner) client() *api.Client {
 func (r *runner) apply(ctx context.Context, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err := os.WriteFile(r.file(), text, 0o600); err != nil {
+	if err := linux.WriteFile(r.file(), text); err != nil {
 		return err
 	}
 	_, err := r.client().Apply(ctx, r.file(), text, false)
@@ -278,7 +278,8 @@ func (r *runner) stop() {
 	}
 }
 
-// end removes all that a pod was given.
+// end removes all that a pod was given. After an error the directory is there still, with what it
+// takes to call it again.
 func (r *runner) end() error {
 	r.stop()
 	var alive *linux.Netns
@@ -301,5 +302,8 @@ func (r *runner) end() error {
 	if r.ns != nil {
 		r.ns.Close()
 	}
-	return errors.Join(err, os.RemoveAll(r.dirOf(r.pod.UID)))
+	if r.ns, r.targets = nil, nil; err != nil {
+		return err
+	}
+	return os.RemoveAll(r.dirOf(r.pod.UID))
 }

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"sextant/config"
+	"sextant/linux/linuxtest"
+)
+
+// uid is that of no pod of this machine.
+const uid = "00000000-0000-4000-8000-00000000abcd"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// given is a directory with what an earlier daemon noted of a pod.
+func given(t *testing.T, dir string) (note, file string) {
+	t.Helper()
+	of := filepath.Join(dir, uid)
+	must(t, os.Mkdir(of, 0o700))
+	note, file = filepath.Join(of, "wiring.json"), filepath.Join(of, "node.yaml")
+	must(t, os.WriteFile(note, []byte(`{"VIPs":["2001:db8:80::1"]}`), 0o600))
+	must(t, os.WriteFile(file, []byte("node: pod\n"), 0o600))
+	return note, file
+}
+
+// program is a shell script in place of sextant.
+func program(t *testing.T, path, script string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+}
+
+// What could not be taken away from a pod that is gone is tried again, with all that it takes, by
+// this daemon or the next.
+func TestEndIsTriedAgain(t *testing.T) {
+	scheme := runtime.NewScheme()
+	must(t, corev1.AddToScheme(scheme))
+	must(t, discoveryv1.AddToScheme(scheme))
+	s := Settings{Dir: t.TempDir(), Sextant: filepath.Join(t.TempDir(), "sextant"),
+		Log: slog.New(slog.DiscardHandler)}
+	unloaded := filepath.Join(t.TempDir(), "unloaded")
+	_, file := given(t, s.Dir)
+	daemon := func() *Daemon {
+		t.Helper()
+		runners, err := s.leftovers(nil)
+		must(t, err)
+		return &Daemon{Settings: s, runners: runners, tell: make(chan struct{}, 1),
+			Cache: read{from: fake.NewClientBuilder().WithScheme(scheme).Build()}}
+	}
+	program(t, s.Sextant, "exit 1")
+	first := daemon()
+	for range 2 {
+		if again := first.sync(t.Context()); !again || len(first.runners) != 1 {
+			t.Fatalf("tried again: %t; pods: %d, want one", again, len(first.runners))
+		}
+	}
+	program(t, s.Sextant, fmt.Sprintf(`[ "$*" = "unload -f %s" ] && touch %s`, file, unloaded))
+	for name, d := range map[string]*Daemon{"the next": daemon(), "this": first} {
+		if again := d.sync(t.Context()); again || len(d.runners) != 0 {
+			t.Errorf("%s daemon: tried again: %t; pods: %d", name, again, len(d.runners))
+		}
+	}
+	if _, err := os.Stat(unloaded); err != nil {
+		t.Errorf("the pod's programs are not unloaded: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(file)); !os.IsNotExist(err) {
+		t.Errorf("the pod's directory is there: %v", err)
+	}
+}
+
+// A disk that is full leaves what was noted of a pod as it was.
+func TestNotesOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"))
+	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	note, file := given(t, dir)
+	ns, _ := linuxtest.Netns(t)
+	r := &runner{Settings: Settings{Dir: dir, Locator: netip.MustParsePrefix("fd00:c0de::/64")},
+		pod: Pod{UID: uid}, ns: ns}
+	p := Pod{UID: uid}
+	for i := range 1 << 13 {
+		p.Serves = append(p.Serves, Served{Endpoint: config.Endpoint{
+			VIP: netip.MustParseAddr(fmt.Sprintf("2001:db8:80::%x", i+1))}})
+	}
+	text := []byte(strings.Repeat("# more than there is room for\n", 1<<13))
+	for name, write := range map[string]func() error{
+		"wiring": func() error { return r.wire(p) },
+		"start":  func() error { return r.start(t.Context(), text) },
+		"apply":  func() error { return r.apply(t.Context(), text) },
+	} {
+		if err := write(); err == nil {
+			t.Errorf("%s: it has room", name)
+		}
+	}
+	for path, want := range map[string]string{note: `{"VIPs":["2001:db8:80::1"]}`,
+		file: "node: pod\n"} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s has %d bytes, want %d: %v", filepath.Base(path), len(got), len(want), err)
+		}
+	}
+}

@@ -114,9 +114,13 @@ func (c *Controller) refuse(t flow.Tuple, g *given, reason string) {
 	g.state, g.reason = pathRefused, reason
 	c.decider.Lose(t)
 	if h := c.gifts.heads[g.router]; h != nil {
-		h.refused++
-		h.lastError = reason
+		h.refuses(reason)
 	}
+}
+
+func (h *head) refuses(reason string) {
+	h.refused++
+	h.lastError = reason
 }
 
 // giveAgain gives flows that are still known their paths in another topology; the others keep what

@@ -115,7 +115,7 @@ func (c *Controller) spread(now time.Time) {
 		s := c.spreading.heads[router]
 		if s == nil {
 			var err error
-			if s, err = c.newSpreadHead(router); err != nil {
+			if s, err = c.newSpreadHead(router, h); err != nil {
 				h.lastError = err.Error()
 				continue
 			}
@@ -125,7 +125,8 @@ func (c *Controller) spread(now time.Time) {
 	}
 }
 
-func (c *Controller) newSpreadHead(router string) (*spreadHead, error) {
+// newSpreadHead finds the groups of a head-end: of the paths that segment lists can hold flows to.
+func (c *Controller) newSpreadHead(router string, h *head) (*spreadHead, error) {
 	from, err := c.names.node(router)
 	if err != nil {
 		return nil, err
@@ -139,13 +140,16 @@ func (c *Controller) newSpreadHead(router string) (*spreadHead, error) {
 	slices.Sort(s.to)
 	for _, to := range s.to {
 		group := c.decider.Group(from, to)
-		lists := make([][]netip.Addr, len(group.Paths))
-		for i, path := range group.Paths {
-			if lists[i], err = c.segments.of(path); err != nil {
-				return nil, fmt.Errorf("paths from %s to %s: %w", router,
-					c.graph.Node(to).Name, err)
+		var lists [][]netip.Addr
+		group.Paths = slices.DeleteFunc(group.Paths, func(path []topology.Edge) bool {
+			list, err := c.segments.of(path)
+			if err != nil {
+				h.refuses(err.Error())
+				return true
 			}
-		}
+			lists = append(lists, list)
+			return false
+		})
 		s.paths, s.lists = append(s.paths, group), append(s.lists, lists)
 	}
 	s.told = make([]toldGroup, len(s.paths))

@@ -65,7 +65,7 @@ func (c *Controller) sameLink(e topology.Edge, g *topology.Graph, told topology.
 	old, fresh := c.graph.Edge(e), g.Edge(told)
 	end := func(g *topology.Graph, v topology.Node) any { return g.Node(v).SID }
 	return old.CapacityKbps == fresh.CapacityKbps && old.SID == fresh.SID &&
-		(old.Weight == fresh.Weight || c.options.Config.Policy.Metric == hops) &&
+		old.Weight == fresh.Weight &&
 		end(c.graph, old.From) == end(g, fresh.From) && end(c.graph, old.To) == end(g, fresh.To)
 }
 

@@ -41,22 +41,35 @@ func (c *Controller) followTopology(g *topology.Graph, err error) {
 		return
 	}
 	c.problem = ""
-	known, told := parallels(c.graph), parallels(g)
-	for name, e := range told {
-		if old, ok := known[name]; !ok || !c.sameLink(old, g, e) {
+	up := map[topology.Edge]bool{}
+	for e := range topology.Edge(g.Edges()) {
+		old := c.known(g, e, up)
+		if old == topology.NoEdge {
 			c.beginAnew(g)
 			return
 		}
+		up[old] = true
 	}
 	for e := range topology.Edge(c.graph.Edges()) {
-		name := parallel{from: c.graph.Node(c.graph.From(e)).Name,
-			to: c.graph.Node(c.graph.To(e)).Name}
-		for known[name] != e {
-			name.place++
-		}
-		_, up := told[name]
-		c.setUp(e, up)
+		c.setUp(e, up[e])
 	}
+}
+
+// known is the link that one of a topology is, without those that others are. Which of parallel
+// links has gone, their SIDs say: their places change with it.
+func (c *Controller) known(g *topology.Graph, told topology.Edge,
+	taken map[topology.Edge]bool) topology.Edge {
+	from, ok := c.graph.Lookup(g.Node(g.From(told)).Name)
+	if !ok {
+		return topology.NoEdge
+	}
+	to := g.Node(g.To(told)).Name
+	for _, e := range c.graph.Out(from) {
+		if !taken[e] && c.graph.Node(c.graph.To(e)).Name == to && c.sameLink(e, g, told) {
+			return e
+		}
+	}
+	return topology.NoEdge
 }
 
 // sameLink tells whether a link is what it was, as far as paths, weights and segment lists go: its

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"sextant/packet/flow"
 	"sextant/te/topology"
 	"sextant/te/topology/format"
@@ -90,6 +92,30 @@ func TestFollowTopology(t *testing.T) {
 	c.followTopology(edges(t, "y z 1\n"), nil)
 	if !strings.Contains(c.problem, `no router "a"`) || c.graph.Nodes() != 5 {
 		t.Errorf("problem %q, %d nodes", c.problem, c.graph.Nodes())
+	}
+}
+
+// When the first of parallel links goes, the second one stays: its SID says that.
+func TestFirstOfParallelLinksGoes(t *testing.T) {
+	const first, second = "a -> b 1 sid=fc00::1\nb -> a 1 sid=fc00::2\n",
+		"a -> b 1 sid=fc00::3\nb -> a 1 sid=fc00::4\n"
+	all := edges(t, first+second)
+	c := idle(t, all, "")
+	for _, step := range []struct {
+		lines string
+		down  []string
+	}{{second, []string{"fc00::1", "fc00::2"}}, {first, []string{"fc00::3", "fc00::4"}},
+		{second + first, nil}} {
+		c.followTopology(edges(t, step.lines), nil)
+		var down []string
+		for e := range topology.Edge(c.graph.Edges()) {
+			if c.down[e] {
+				down = append(down, c.graph.Edge(e).SID.String())
+			}
+		}
+		if diff := cmp.Diff(step.down, down); diff != "" || c.graph != all {
+			t.Errorf("%q: down (-want +got):\n%s", step.lines, diff)
+		}
 	}
 }
 

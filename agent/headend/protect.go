@@ -427,15 +427,16 @@ func crossesDown(path protection.Path, down []protection.Link) string {
 	return ""
 }
 
-// downLinks are those of the local interfaces that are down.
+// downLinks are those of the local interfaces that are down, as the topology calls them now.
 func (p *Protections) downLinks() []protection.Link {
-	var links []protection.Link
+	if p.Network == nil {
+		return nil
+	}
+	local := map[protection.Link]bool{}
 	for _, l := range p.Config.Links {
-		if p.down[l.Interface] {
-			if link, ok := protection.ParseLink(l.Link); ok {
-				links = append(links, link)
-			}
+		if link, ok := protection.ParseLink(l.Link); ok {
+			local[link] = local[link] || p.down[l.Interface]
 		}
 	}
-	return links
+	return p.Network.Down(local)
 }

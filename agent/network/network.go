@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,43 @@ func (n *Known) View(block srv6.Block, down []protection.Link) protection.Networ
 		}
 	}
 	return protection.Network{View: n.Graph.All().Without(edges...), Block: block}
+}
+
+// Down names the links of this topology that are down, by whether each local one is, with the names
+// that these have while all are told of. Once routers tell no more of one of parallel links, those
+// behind it are called otherwise. Those that are gone are taken to be down; while others that are
+// down are still told of, what can be one of these is down.
+func (n *Known) Down(local map[protection.Link]bool) []protection.Link {
+	off := map[protection.Link]bool{}
+	for l, down := range local {
+		all, downs := 0, 0
+		for other, down := range local {
+			if other.From == l.From && other.To == l.To {
+				all = max(all, other.Number+1)
+				if down {
+					downs++
+				}
+			}
+		}
+		told := n.between(l)
+		gone := max(all-told, 0)
+		if !down || gone >= downs {
+			continue
+		}
+		for number := max(l.Number-gone, 0); number <= min(l.Number, told-1); number++ {
+			off[protection.Link{From: l.From, To: l.To, Number: number}] = true
+		}
+	}
+	return slices.Collect(maps.Keys(off))
+}
+
+// between is how many links there are with the ends of one.
+func (n *Known) between(l protection.Link) int {
+	for l.Number = 0; ; l.Number++ {
+		if _, is := protection.EdgeOf(n.Graph, l); !is {
+			return l.Number
+		}
+	}
 }
 
 const (

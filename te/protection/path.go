@@ -12,7 +12,7 @@ import (
 )
 
 // Link is one direction of a link by the names of its ends, so that it stays the same link in a
-// topology that was read anew.
+// topology that was read anew: of parallel ones, if that has those before it, too.
 type Link struct {
 	From, To string
 	Number   int // which of the parallel ones, from 0

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type Options struct {
 	// most. All others leave at once, with those that wait.
 	FlushAfter time.Duration
 	ScanEvery  time.Duration // between looks for pauses
+	// Numbers is the next datagram's number, where exporters follow each other: a collector takes
+	// numbers that begin again for a repetition. nil: from 0 on.
+	Numbers *atomic.Uint32
 }
 
 // Exporter writes reports, each Write being one datagram. It is for one goroutine, but for
@@ -52,8 +56,7 @@ type Exporter struct {
 	datagram []byte
 	waiting  uint64 // reports in the datagram
 	since    time.Time
-	urgent   bool // one of them leaves at once
-	sequence uint32
+	urgent   bool                  // one of them leaves at once
 	paused   map[flow.Tuple]uint64 // when their last packets came
 }
 
@@ -74,6 +77,7 @@ func New(to io.Writer, options Options) (*Exporter, error) {
 		return nil, fmt.Errorf("hardware number %d of telemetry reports: %w; it has 6 bits",
 			options.Hardware, err)
 	}
+	options.Numbers = cmp.Or(options.Numbers, new(atomic.Uint32))
 	return &Exporter{options: options, to: to, paused: map[flow.Tuple]uint64{}}, nil
 }
 
@@ -182,8 +186,8 @@ func (e *Exporter) add(r telemetry.Report, urgent bool, now time.Time) {
 }
 
 func (e *Exporter) begin(now time.Time) {
-	group := telemetry.Group{Hardware: e.options.Hardware, Sequence: e.sequence,
-		Node: e.options.Node}
+	group := telemetry.Group{Hardware: e.options.Hardware,
+		Sequence: e.options.Numbers.Add(1) - 1, Node: e.options.Node}
 	e.datagram, _ = group.Append(e.datagram[:0]) // New has seen that it fits
 	e.since = now
 }
@@ -198,6 +202,5 @@ func (e *Exporter) flush() {
 		e.lost.Add(e.waiting)
 	}
 	e.datagrams.Add(1)
-	e.sequence++
 	e.datagram, e.waiting, e.urgent = e.datagram[:0], 0, false
 }

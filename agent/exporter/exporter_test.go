@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,31 @@ func TestCoalescing(t *testing.T) {
 	}
 	if n := e.Counts(); n != (exporter.Counts{Reports: 7, Datagrams: 4, Lost: 1}) {
 		t.Errorf("counted %+v", n)
+	}
+}
+
+// TestNumbersGoOn: an exporter in place of another one goes on with its numbers.
+func TestNumbersGoOn(t *testing.T) {
+	to, numbers := &datagrams{}, new(atomic.Uint32)
+	for range 2 {
+		e, err := exporter.New(to, exporter.Options{DatagramSize: 200, FlushAfter: time.Second,
+			Numbers: numbers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			e.Event(datapath.TelemetryEvent{Reasons: model.TelemetryEach,
+				Packet: make([]byte, 63)}, start)
+			e.Tick(start.Add(time.Second))
+		}
+	}
+	for i, b := range to.sent {
+		if group, _ := reports(t, b); group.Sequence != uint32(i) {
+			t.Errorf("datagram %d has number %d", i, group.Sequence)
+		}
+	}
+	if len(to.sent) != 6 {
+		t.Errorf("%d datagrams", len(to.sent))
 	}
 }
 

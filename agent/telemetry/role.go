@@ -3,6 +3,7 @@ package telemetry
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,7 @@ type Room struct {
 	clockAt time.Duration // when the clocks are compared again
 	usesAt  time.Duration // when links are looked at again
 	uses    map[string]use
+	reports atomic.Uint32 // the number of the next datagram of reports
 }
 
 // New makes the room of an agent.

@@ -40,7 +40,7 @@ const (
 func startSender(r *Role) (*reportSender, error) {
 	s := &reportSender{to: r.collectors, watch: r.Watch, ended: make(chan struct{})}
 	options := exporter.Options{Node: r.Config.Node, DatagramSize: reportBytes,
-		FlushAfter: coalesceFor}
+		FlushAfter: coalesceFor, Numbers: &r.room.reports}
 	if r.Watch.Reasons&model.TelemetryGap != 0 && (r.Watch.GapNS > 0 || r.Watch.GapRTTs > 0) {
 		options.ScanEvery = max(time.Duration(r.Watch.GapNS), scanAtLeast)
 	}

@@ -48,7 +48,7 @@ func (s *Sequence) enter(number uint32, nowNS int64) bool {
 		ahead -= sequenceSpan
 	}
 	switch {
-	case ahead > maxAhead || ahead <= -window:
+	case ahead > maxAhead || ahead <= -window || ahead <= 0 && s.silent(nowNS):
 		return s.outOfRange(number, nowNS)
 	case ahead > 0:
 		s.advance(uint64(ahead))
@@ -74,7 +74,7 @@ func (s *Sequence) begin(number uint32) {
 // outOfRange begins a new series with the second of two numbers that follow each other (as RFC 3550
 // appendix A.1 does), if the old one is silent: a single one may be astray or forged.
 func (s *Sequence) outOfRange(number uint32, nowNS int64) bool {
-	if s.hasCandidate && number == s.candidate && nowNS-s.lastNS >= restartSilenceNS {
+	if s.hasCandidate && number == s.candidate && s.silent(nowNS) {
 		s.settle()
 		s.Restarts++
 		s.begin(number)
@@ -84,6 +84,10 @@ func (s *Sequence) outOfRange(number uint32, nowNS int64) bool {
 	s.Late++
 	return false
 }
+
+// silent tells whether nothing new came for so long that old numbers are those of another series:
+// what is late comes sooner.
+func (s *Sequence) silent(nowNS int64) bool { return nowNS-s.lastNS >= restartSilenceNS }
 
 // settle counts what was still awaited as lost.
 func (s *Sequence) settle() {

@@ -129,3 +129,34 @@ func TestSequenceRestart(t *testing.T) {
 		t.Fatalf("a restart: %+v", s)
 	}
 }
+
+// An exporter that starts again early in its numbers loses its first one alone, whatever of the
+// numbers before was seen; copies that come while a series goes on begin none.
+func TestSequenceRestartsEarly(t *testing.T) {
+	const second = int64(1e9)
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var s collector.Sequence
+		first, length := uint32(r.IntN(3)*r.IntN(200)), uint32(1+r.IntN(300))
+		for n := range length {
+			if n > 0 && r.IntN(4) == 0 {
+				continue // lost
+			}
+			if number := (first + n) % span; !s.Take(number, int64(n)) || s.Take(number, int64(n)) {
+				t.Fatalf("seed %d: number %d is not believed, or twice", seed, number)
+			}
+		}
+		before := s
+		for n := range uint32(500) { // one in ten seconds
+			now := int64(3600+10*n) * second
+			s.Take(n, now)
+			if s.Take(n, now) {
+				t.Fatalf("seed %d: a copy of %d is believed", seed, n)
+			}
+		}
+		if s.Received-before.Received < 499 {
+			t.Errorf("seed %d: %d to %d, then %d of 500 believed", seed, first, first+length-1,
+				s.Received-before.Received)
+		}
+	}
+}

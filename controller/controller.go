@@ -13,6 +13,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/httpserver"
+	"sextant/controller/collector"
 	"sextant/te/reroute"
 	"sextant/te/topology"
 )
@@ -171,7 +172,7 @@ func (c *Controller) run(ctx context.Context) error {
 		case err := <-c.sink.failed:
 			return err
 		case b := <-c.sink.batches:
-			c.sink.take(b, time.Now().UnixNano())
+			c.sink.take(b, collector.Now())
 		case f := <-c.work:
 			f()
 		case <-forgetting.C:

@@ -138,10 +138,10 @@ func (s *sink) close() {
 }
 
 // take decides on all reports of a batch together.
-func (s *sink) take(b *collector.Batch, nowNS int64) {
+func (s *sink) take(b *collector.Batch, now collector.Moment) {
 	s.reports, s.refs = s.reports[:0], s.refs[:0]
 	s.path, s.queues = s.path[:0], s.queues[:0]
-	s.table.Take(b, nowNS)
+	s.table.Take(b, now)
 	b.Done()
 	for i := range s.reports {
 		s.refs = append(s.refs, &s.reports[i])

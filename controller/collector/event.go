@@ -64,8 +64,8 @@ func ListenEvents() (*Reader, error) {
 	return newReader(FromEvent, "IOAM events of the kernel", os.NewFile(uintptr(fd), ioamGroup))
 }
 
-// Event takes messages of generic netlink about IOAM traces, which came at a time (nanoseconds of
-// POSIX time). They do not tell the flow.
+// Event takes messages of generic netlink about IOAM traces, which came at a steady time
+// (nanoseconds). They do not tell the flow.
 func (t *Table) Event(b []byte, nowNS int64) {
 	for len(b) > 0 {
 		if len(b) < unix.SizeofNlMsghdr {

@@ -202,7 +202,7 @@ func (l *ioamLab) read(t *testing.T, node string,
 	return func(count int) []seen {
 		for len(all) < count {
 			b := <-batches
-			table.Take(b, time.Now().UnixNano())
+			table.Take(b, collector.Now())
 			b.Done()
 		}
 		if table.Dropped != (collector.NewTable(collector.Options{}).Dropped) {

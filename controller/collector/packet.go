@@ -60,7 +60,7 @@ func ListenPackets(name string) (*Reader, error) {
 	return newReader(FromPacket, "packets of interface "+name, os.NewFile(uintptr(fd), name))
 }
 
-// Packet takes an IPv6 packet, whole or cut off, which came at a time (nanoseconds of POSIX time).
+// Packet takes an IPv6 packet, whole or cut off, which came at a steady time (nanoseconds).
 func (t *Table) Packet(b []byte, nowNS int64) {
 	t.Packets++
 	t.samples = t.samples[:0]

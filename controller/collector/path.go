@@ -41,7 +41,7 @@ func (t *Table) addToPath(dropped bool, nowNS int64) {
 	}
 	p := &known.value
 	p.Packets++
-	p.recent.add(t.samples, dropped, nowNS)
+	p.recent.add(t.samples, dropped, t.posixNS(nowNS))
 	const onTheWay = telemetry.HasMD | telemetry.HasTrace | telemetry.HasPathTrace
 	if len(t.samples) == 1 && t.seen.Has&onTheWay == 0 && p.Hops > 1 {
 		return

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -85,8 +86,22 @@ func (b *Batch) from(i int) netip.Addr {
 	return netip.AddrFrom16(b.names[i].Addr).Unmap()
 }
 
-// Take gives what is in a batch to the table, which got it at a time (nanoseconds of POSIX time).
-func (t *Table) Take(b *Batch, nowNS int64) {
+// Moment is a time, in nanoseconds: POSIX time, which can be set, for what is shown, and a steady
+// one for how long ago something was.
+type Moment struct{ PosixNS, SteadyNS int64 }
+
+// Now is the moment that it is. Steady time begins with the process.
+func Now() Moment {
+	now := time.Now()
+	return Moment{now.UnixNano(), int64(now.Sub(begun))}
+}
+
+var begun = time.Now()
+
+// Take gives what is in a batch to the table, which got it at a moment.
+func (t *Table) Take(b *Batch, now Moment) {
+	nowNS := now.SteadyNS
+	t.aheadNS = now.PosixNS - nowNS
 	t.Dropped[KernelFull] += b.full
 	for i := range b.count {
 		m := &b.messages[i]

@@ -28,8 +28,9 @@ type Sequence struct {
 	seen          [window / 64]uint64
 }
 
-// Take enters the number of a datagram, modulo 2^22, that came at a time (nanoseconds of POSIX
-// time). It is false for a datagram that came before, or that may have: it is not to be believed.
+// Take enters the number of a datagram, modulo 2^22, that came at a steady time (nanoseconds): one
+// of which a clock that is set makes no silence, and ends none. It is false for a datagram that came
+// before, or that may have: it is not to be believed.
 func (s *Sequence) Take(number uint32, nowNS int64) bool {
 	if !s.enter(number, nowNS) {
 		return false

@@ -71,24 +71,25 @@ type LinkState struct {
 
 	takenSamples, takenDrops uint64 // as of the last TakeRecent
 	recentNS                 int64  // when the first after it came; 0: none did
+	lastNS                   int64  // when the last came
 }
 
 // LinkDelta is what nodes said about a link since an earlier time.
 type LinkDelta struct {
-	FirstNS        int64 // when the first of it came
-	Samples, Drops uint64
-	QueueBytes     Extent
-	LatencyNS      Extent
-	UtilizationPPM Extent
+	FirstNS, LastNS int64 // when the first and the last of it came, POSIX time
+	Samples, Drops  uint64
+	QueueBytes      Extent
+	LatencyNS       Extent
+	UtilizationPPM  Extent
 }
 
-func (s *LinkState) begin(nowNS int64) {
-	s.recentNS = cmp.Or(s.recentNS, nowNS)
+func (s *LinkState) heard(posixNS int64) {
+	s.recentNS, s.lastNS = cmp.Or(s.recentNS, posixNS), posixNS
 }
 
 // TakeRecent returns what came since it was last called.
 func (s *LinkState) TakeRecent() LinkDelta {
-	d := LinkDelta{FirstNS: s.recentNS, Samples: s.Samples - s.takenSamples,
+	d := LinkDelta{FirstNS: s.recentNS, LastNS: s.lastNS, Samples: s.Samples - s.takenSamples,
 		Drops:      s.Drops - s.takenDrops,
 		QueueBytes: s.QueueBytes.TakeRecent(), LatencyNS: s.LatencyNS.TakeRecent(),
 		UtilizationPPM: s.UtilizationPPM.TakeRecent()}
@@ -163,7 +164,10 @@ type Table struct {
 	seen      telemetry.Packet // the packet at hand
 	report    Report
 	pause     telemetry.Congestion
+	aheadNS   int64 // of POSIX time before the steady one
 }
+
+func (t *Table) posixNS(steadyNS int64) int64 { return steadyNS + t.aheadNS }
 
 // NewTable returns an empty table.
 func NewTable(o Options) *Table {
@@ -187,7 +191,7 @@ func hashFlow(f flow.Tuple) uint64 {
 	return (h*golden ^ uint64(f.SrcPort)<<16 ^ uint64(f.DstPort)) * golden
 }
 
-// Datagram takes one datagram from an address at a time (nanoseconds of POSIX time).
+// Datagram takes one datagram from an address at a steady time (nanoseconds).
 func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 	t.Datagrams++
 	if !t.allowed(from) {
@@ -275,7 +279,7 @@ func (t *Table) add(dropped bool, nowNS int64) {
 
 // watch shows a report, filled but for samples, flow and time.
 func (t *Table) watch(nowNS int64) {
-	t.report.TimeNS, t.report.Samples = nowNS, t.samples
+	t.report.TimeNS, t.report.Samples = t.posixNS(nowNS), t.samples
 	if t.report.HasFlow = t.seen.Has&telemetry.HasFlow != 0; t.report.HasFlow {
 		t.report.Flow = t.seen.Flow
 	}
@@ -315,7 +319,8 @@ func (t *Table) packet(b []byte, kind telemetry.InType, nowNS int64) {
 		}
 	}
 	if p.Has&telemetry.HasPathTrace != 0 {
-		t.samples = p.PathTrace.AppendSamples(t.samples, 0, uint64(nowNS), t.options.PathTracing)
+		t.samples = p.PathTrace.AppendSamples(t.samples, 0, uint64(t.posixNS(nowNS)),
+			t.options.PathTracing)
 	}
 }
 
@@ -352,7 +357,7 @@ func (t *Table) addToLink(s *telemetry.Sample, nowNS int64) {
 		return
 	}
 	state := &l.value
-	state.begin(nowNS)
+	state.heard(t.posixNS(nowNS))
 	state.Samples++
 	if s.Known&telemetry.FieldQueue != 0 {
 		state.QueueBytes.Add(s.QueueBytes)
@@ -384,6 +389,6 @@ func (t *Table) addDrop(e *Exporter, nowNS int64) {
 	if l == nil {
 		return
 	}
-	l.value.begin(nowNS)
+	l.value.heard(t.posixNS(nowNS))
 	l.value.Drops++
 }

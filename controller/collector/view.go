@@ -1,7 +1,7 @@
 package collector
 
-// EachLink calls each with the links and when one was last heard of (nanoseconds of POSIX time), in
-// the order of their places.
+// EachLink calls each with the links and when one was last heard of (Moment.SteadyNS), in the order
+// of their places.
 func (t *Table) EachLink(each func(l Link, s *LinkState, seenNS int64)) {
 	t.EachLinkOf(0, 1, each)
 }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"time"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -28,7 +27,7 @@ func (l *Listener) handler(metrics http.Handler) http.Handler {
 func (l *Listener) getLinks(r *http.Request) (any, error) {
 	list := api.List[Link]{Items: []Link{}}
 	err := l.do(r.Context(), func() {
-		now := time.Now().UnixNano()
+		now := collector.Now().SteadyNS
 		l.table.EachLink(func(k collector.Link, s *collector.LinkState, seenNS int64) {
 			list.Items = append(list.Items, newLink(k, s, ageMs(now, seenNS)))
 		})
@@ -49,7 +48,7 @@ func number(egress *uint32) uint32 {
 func (l *Listener) getExporters(r *http.Request) (any, error) {
 	list := api.List[Exporter]{Items: []Exporter{}}
 	err := l.do(r.Context(), func() {
-		now := time.Now().UnixNano()
+		now := collector.Now().SteadyNS
 		l.table.EachExporter(func(e collector.Exporter, s *collector.Sequence, seenNS int64) {
 			list.Items = append(list.Items, Exporter{Address: e.Address, Node: e.Node,
 				Hardware: e.Hardware, AgeMs: ageMs(now, seenNS), Received: s.Received,
@@ -76,7 +75,7 @@ func (l *Listener) getPath(r *http.Request) (any, error) {
 	var path *Path
 	err := l.do(r.Context(), func() {
 		if p, seenNS := l.table.Path(tupleOf(f)); p != nil {
-			path = &Path{Flow: f, AgeMs: ageMs(time.Now().UnixNano(), seenNS),
+			path = &Path{Flow: f, AgeMs: ageMs(collector.Now().SteadyNS, seenNS),
 				Packets: p.Packets, Hops: api.HopsOf(p.Samples[:p.Hops])}
 		}
 	})

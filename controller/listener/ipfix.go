@@ -83,14 +83,14 @@ func (e *flowExport) exportAll(table *collector.Table, now time.Time) {
 	}
 }
 
-func (e *flowExport) link(l collector.Link, s *collector.LinkState, seenNS int64) {
+func (e *flowExport) link(l collector.Link, s *collector.LinkState, _ int64) {
 	d := s.TakeRecent()
 	if d.Samples == 0 && d.Drops == 0 {
 		return
 	}
 	e.links++
 	e.encoder.Link(ipfix.Link{Node: l.Node, Egress: l.Egress,
-		Interval:   interval(d.FirstNS, seenNS, d.Samples, d.Drops),
+		Interval:   interval(d.FirstNS, d.LastNS, d.Samples, d.Drops),
 		QueueBytes: extent(d.QueueBytes), LatencyNS: extent(d.LatencyNS),
 		UtilizationPPM: extent(d.UtilizationPPM)})
 }

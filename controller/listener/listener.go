@@ -170,7 +170,7 @@ func (l *Listener) run(ctx context.Context, written chan error, exports <-chan t
 		case f := <-l.work:
 			f()
 		case b := <-l.batches:
-			l.table.Take(b, time.Now().UnixNano())
+			l.table.Take(b, collector.Now())
 			b.Done()
 		}
 	}

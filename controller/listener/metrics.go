@@ -68,7 +68,7 @@ func (m metered) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsPatience)
 	defer cancel()
 	var all []prometheus.Metric
-	if m.listener.do(ctx, func() { all = m.listener.measure(time.Now().UnixNano()) }) != nil {
+	if m.listener.do(ctx, func() { all = m.listener.measure(collector.Now().SteadyNS) }) != nil {
 		return
 	}
 	for _, metric := range all {

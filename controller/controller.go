@@ -42,6 +42,7 @@ type Controller struct {
 	reports  uint64
 	refused  uint64
 	observed uint64 // reports that nothing is decided on
+	replaced uint64 // flows that were forgotten for others
 	verdicts map[reroute.Verdict]uint64
 	down     map[topology.Edge]bool
 	work     chan func()
@@ -143,6 +144,7 @@ func newController(o Options, g *topology.Graph) (*Controller, error) {
 	if err := c.takeGraph(); err != nil {
 		return nil, err
 	}
+	c.decider.OnReplaced(c.forgotten)
 	var err error
 	c.journal, err = openJournal(o.Config.Journal, o.Log)
 	return c, err
@@ -294,7 +296,7 @@ func (c *Controller) status() Status {
 		UptimeSeconds: int64(c.now().Seconds()), Topology: c.graph.Name(), Nodes: c.graph.Nodes(),
 		Links: c.graph.Edges(), Policy: c.options.Config.Policy.Name, Reports: c.reports,
 		Refused: c.refused + c.sink.unplaced, Observed: c.observed, Telemetry: c.sink.status(),
-		JournalLost: c.journal.lost.Load(), Flows: c.decider.Known(),
+		JournalLost: c.journal.lost.Load(), Flows: c.decider.Known(), FlowsReplaced: c.replaced,
 		Verdicts: []Verdict{}, HeadEnds: c.headEnds(),
 		Warnings: []string{}}
 	for _, v := range sortedVerdicts() {

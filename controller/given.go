@@ -123,6 +123,23 @@ func (h *head) refuses(reason string) {
 	h.lastError = reason
 }
 
+// forgotten notes that a flow is known no more, in favour of another: its path is renewed no more.
+func (c *Controller) forgotten(t flow.Tuple) {
+	c.replaced++
+	if g := c.gifts.flows[t]; g != nil {
+		if h := c.gifts.heads[g.router]; h != nil && h.session != nil {
+			h.session.out.forget(t)
+		}
+		delete(c.gifts.flows, t)
+	}
+	if all := &c.gifts.renewals; len(*all) > 2*len(c.gifts.flows)+forgottenMost {
+		*all = slices.DeleteFunc(*all, func(r renewal) bool {
+			g := c.gifts.flows[r.flow]
+			return g == nil || g.number != r.number
+		})
+	}
+}
+
 // giveAgain gives flows that are still known their paths in another topology; the others keep what
 // they have until its time is over.
 func (c *Controller) giveAgain() {

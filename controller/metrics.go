@@ -28,6 +28,8 @@ var (
 		"Decisions on flows, by what became of them.", "verdict")
 	flowsKnown = monitoring.New("controller_flows",
 		"Flows that were looked at and not forgotten.")
+	flowsReplaced = monitoring.New("controller_flows_replaced_total",
+		"Flows that were forgotten for others, as too many were known.")
 	linksDown = monitoring.New("controller_links_down",
 		"Links, of one direction each, that are down.")
 	journalLost = monitoring.New("controller_journal_lost_total",
@@ -81,6 +83,7 @@ func (m scraper) Collect(out chan<- prometheus.Metric) {
 	counter(reportsTotal, s.Reports)
 	counter(refusedTotal, s.Refused)
 	counter(journalLost, s.JournalLost)
+	counter(flowsReplaced, s.FlowsReplaced)
 	for _, v := range s.Verdicts {
 		counter(decisionsTotal, v.Count, v.Verdict)
 	}

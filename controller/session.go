@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -320,6 +321,9 @@ func (s *session) takeHeld(ctx context.Context, held *southboundpb.Held) error {
 	})
 }
 
+// forgottenMost places of an outbox are kept anyway, of flows that wait no more.
+const forgottenMost = 1024
+
 // outbox is what waits for a head-end: of each flow the last that was said.
 type outbox struct {
 	news chan struct{}
@@ -342,6 +346,22 @@ func (o *outbox) put(t flow.Tuple, p *southbound.Path) {
 		o.order = append(o.order, t)
 	}
 	o.paths[t] = p
+}
+
+// forget has a flow wait no more. Its place in the order goes when many such are there.
+func (o *outbox) forget(t flow.Tuple) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	delete(o.paths, t)
+	if len(o.order) > 2*len(o.paths)+forgottenMost {
+		seen := map[flow.Tuple]bool{}
+		o.order = slices.DeleteFunc(o.order, func(t flow.Tuple) bool {
+			_, waits := o.paths[t]
+			again := seen[t]
+			seen[t] = true
+			return !waits || again
+		})
+	}
 }
 
 func (o *outbox) putGroup(prefix netip.Prefix, g *southbound.Group) {
@@ -377,22 +397,26 @@ func (o *outbox) take(number uint64, mostFlows, mostGroups int) (*southboundpb.C
 	[]flow.Tuple) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	n := min(len(o.order), mostFlows)
-	if n == 0 && min(len(o.groups), mostGroups) == 0 {
-		return nil, nil
-	}
 	change := &southboundpb.Change{Number: number}
 	o.takeGroups(change, mostGroups)
-	flows := make([]flow.Tuple, n)
-	copy(flows, o.order)
-	o.order = o.order[n:]
-	for _, t := range flows {
-		if p := o.paths[t]; p != nil {
+	flows := make([]flow.Tuple, 0, min(len(o.order), mostFlows))
+	for len(o.order) > 0 && len(flows) < mostFlows {
+		t := o.order[0]
+		o.order = o.order[1:]
+		p, waits := o.paths[t]
+		switch {
+		case !waits:
+			continue
+		case p != nil:
 			change.Set = append(change.Set, southbound.PathMessage(*p))
-		} else {
+		default:
 			change.Clear = append(change.Clear, southbound.FlowMessage(t))
 		}
 		delete(o.paths, t)
+		flows = append(flows, t)
+	}
+	if len(flows)+len(change.SetGroups)+len(change.ClearGroups) == 0 {
+		return nil, nil
 	}
 	return change, flows
 }

@@ -108,6 +108,7 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 		c.elephants = next.elephants
 	}
 	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
+	c.decider.OnReplaced(c.forgotten)
 	c.segments, c.places, c.sink.places = next.segments, next.places, next.places
 	c.absent = next.absent
 	c.spreading = next.spreading

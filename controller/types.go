@@ -24,6 +24,8 @@ type Status struct {
 	Observed uint64    `json:"observed"`
 	Verdicts []Verdict `json:"verdicts"` // decisions by what became of the flow
 	Flows    int       `json:"flows"`    // that are known
+	// FlowsReplaced is how many were forgotten for others, as too many were known.
+	FlowsReplaced uint64 `json:"flowsReplaced"`
 	// JournalLost is how many decisions the journal's file does not have.
 	JournalLost uint64 `json:"journalLost"`
 	// Telemetry is what came by UDP; null if the controller does not listen.

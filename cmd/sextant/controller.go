@@ -128,7 +128,8 @@ func controllerStatusView(s controller.Status) view {
 		{"Reports", fmt.Sprintf("%s taken, %s of them for queues only; %s refused",
 			count(s.Reports), count(s.Observed), count(s.Refused))},
 		{"Telemetry", telemetryText(s.Telemetry)},
-		{"Flows", count(uint64(s.Flows)) + " known"},
+		{"Flows", fmt.Sprintf("%s known; %s forgotten for others", count(uint64(s.Flows)),
+			count(s.FlowsReplaced))},
 		{"Journal", count(s.JournalLost) + " decisions lost"},
 	} {
 		fmt.Fprintf(&prose, "%-9s %s\n", line[0], line[1])

@@ -89,10 +89,15 @@ type Flow struct {
 	Until    time.Duration // left alone until then
 	Pinned   bool
 
-	key  flow.Tuple
-	gone bool   // it is forgotten
-	mark uint64 // of the last look at an edge's flows that met it
+	key   flow.Tuple
+	place int    // among the decider's
+	gone  bool   // it is forgotten
+	mark  uint64 // of the last look at an edge's flows that met it
 }
+
+// FlowsMax is how many flows a Decider knows. When it is to know another one, one that was not
+// heard of for long is forgotten; reports can be forged.
+const FlowsMax = 1 << 18
 
 // Decider keeps weights, paths and flows. It serves one goroutine.
 type Decider struct {
@@ -102,6 +107,9 @@ type Decider struct {
 	rates    *rates // nil: they are not estimated
 	paths    *Paths
 	flows    map[flow.Tuple]*Flow
+	places   []*Flow // the same
+	hand     int     // of places, where flows were looked at that may be forgotten
+	replaced func(flow.Tuple)
 	on       [][]*Flow // by edge: flows whose path has it, among others that have left it
 	looks    uint64    // at an edge's flows
 	random   *rand.PCG
@@ -119,7 +127,7 @@ func NewDecider(view topology.View, s Settings, seed uint64) (*Decider, error) {
 	}
 	d := &Decider{settings: s, graph: view.Graph, weights: NewWeights(view.Graph, s),
 		paths: NewPaths(view, s.Metric), flows: map[flow.Tuple]*Flow{},
-		on:     make([][]*Flow, view.Edges()),
+		on: make([][]*Flow, view.Edges()), replaced: func(flow.Tuple) {},
 		random: rand.NewPCG(seed, 0x736d6f6f74686965)}
 	d.rates = newRates(view.Graph, d.weights.links, s)
 	for e := range topology.Edge(view.Edges()) {
@@ -220,10 +228,41 @@ func (d *Decider) asks(r *Report) bool {
 func (d *Decider) flow(r *Report) *Flow {
 	f := d.flows[r.Flow]
 	if f == nil {
-		f = &Flow{From: r.From, To: r.To, key: r.Flow}
-		d.flows[r.Flow] = f
+		if len(d.places) >= FlowsMax {
+			d.replace()
+		}
+		f = &Flow{From: r.From, To: r.To, key: r.Flow, place: len(d.places)}
+		d.flows[r.Flow], d.places = f, append(d.places, f)
 	}
 	return f
+}
+
+// looks is how many flows are considered, of which one is forgotten.
+const looks = 8
+
+// replace forgets the flow that was not heard of for longest of the next few that are not pinned.
+func (d *Decider) replace() {
+	var oldest *Flow
+	for looked := 0; looked < looks || oldest == nil && looked < len(d.places); looked++ {
+		d.hand = (d.hand + 1) % len(d.places)
+		if f := d.places[d.hand]; !f.Pinned && (oldest == nil || f.Seen < oldest.Seen) {
+			oldest = f
+		}
+	}
+	if oldest != nil { // else an operator has pinned all
+		d.drop(oldest)
+		d.replaced(oldest.key)
+	}
+}
+
+func (d *Decider) drop(f *Flow) {
+	last := len(d.places) - 1
+	d.places[f.place] = d.places[last]
+	d.places[f.place].place = f.place
+	d.places[last] = nil
+	d.places = d.places[:last]
+	delete(d.flows, f.key)
+	f.gone = true
 }
 
 // expect has weights foresee a move: other flows that are decided on before reports show it follow

@@ -22,6 +22,9 @@ func (d *Decider) Flows() iter.Seq2[flow.Tuple, Flow] {
 	}
 }
 
+// OnReplaced has a function called with each flow that is forgotten for another one.
+func (d *Decider) OnReplaced(f func(flow.Tuple)) { d.replaced = f }
+
 // Known is how many flows were looked at and not forgotten.
 func (d *Decider) Known() int { return len(d.flows) }
 
@@ -149,11 +152,10 @@ func compareFlows(a, b flow.Tuple) int {
 // those that are left alone, and returns how many.
 func (d *Decider) Forget(at time.Duration) int {
 	n := 0
-	for t, f := range d.flows {
+	for _, f := range d.flows {
 		if d.settings.Forget > 0 && !f.Pinned && at-f.Seen > d.settings.Forget &&
 			at >= f.Until {
-			delete(d.flows, t)
-			f.gone = true
+			d.drop(f)
 			n++
 		}
 	}

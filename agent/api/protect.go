@@ -51,9 +51,10 @@ type ProtectionState string
 // The states of a protection.
 const (
 	// each copy has a path that is not known to be broken
-	Protected   ProtectionState = "protected"
-	Degraded    ProtectionState = "degraded"    // fewer copies travel than are wanted
-	Unprotected ProtectionState = "unprotected" // no path is up
+	Protected ProtectionState = "protected"
+	// fewer copies than are wanted travel, or are merged as far as the egress has said
+	Degraded    ProtectionState = "degraded"
+	Unprotected ProtectionState = "unprotected" // no path is up, or the egress drops all copies
 	// probes of all paths are lost: their way back is suspected, and nothing is switched off
 	Suspended ProtectionState = "suspended"
 	Planning  ProtectionState = "planning" // no paths have been computed yet

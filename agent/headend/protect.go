@@ -42,7 +42,7 @@ type Protections struct {
 	problem   string               // why the topology can't be read
 	down      map[string]bool      // interfaces that are down
 	Running   []*RunningProtection // in the order of the configuration
-	offered   map[string]protection.Plan
+	offered   *RunningProtection   // that was admitted, and is being added; nil: none
 	prober    *pathprobe.Prober
 	stop      context.CancelFunc // of the watches
 	nudge     chan struct{}      // the topology may have changed
@@ -73,6 +73,7 @@ type RunningProtection struct {
 	Latest *api.Replacement          // of the replacements; nil: there was none
 	moves  uint64                    // how often other paths came to carry
 	came   map[uint32]api.MergedPath // what the egress said last, by flow
+	merging
 }
 
 // IntentOf translates a configured protection.
@@ -117,7 +118,7 @@ func (p *Protections) reprotect() {
 			p.Running = append(p.Running, &RunningProtection{Protection: c, Intent: intent})
 		}
 	}
-	p.acceptOffers()
+	p.acceptOffer()
 	if before == nil || before.Topology != next.Topology || before.FRR != next.FRR ||
 		before.Node != next.Node ||
 		before.Probe != next.Probe ||
@@ -131,12 +132,12 @@ func (p *Protections) reprotect() {
 	p.plan()
 }
 
-// acceptOffers takes plans that were computed before their protections came to be.
-func (p *Protections) acceptOffers() {
+// acceptOffer takes what was computed, and asked, before a protection came to be.
+func (p *Protections) acceptOffer() {
 	for _, x := range p.Running {
-		if plan, ok := p.offered[x.Name]; ok && !x.known {
-			x.Begin(plan)
-			x.proven = true
+		if p.offered != nil && p.offered.Name == x.Name && !x.known {
+			x.Begin(p.offered.Plan)
+			x.proven, x.merging = true, p.offered.merging
 		}
 	}
 	p.offered = nil

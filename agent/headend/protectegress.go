@@ -38,7 +38,12 @@ func (p *Protections) watchEgresses(ctx context.Context) {
 				p.Log.Warn("what came of copies is not known", "error", err)
 			}
 			failed[agent] = err != nil
-			if p.Do(ctx, func() { p.egressTold(agent, flows) }) != nil {
+			if p.Do(ctx, func() {
+				if err == nil { // else it merges as before
+					p.mergesTold(agent, flows)
+				}
+				p.egressTold(agent, flows)
+			}) != nil {
 				return
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sextant/agent/network"
 	"sextant/agent/pathprobe"
 	"sextant/config"
+	"sextant/packet/flow"
 	"sextant/te/protection"
 	"sextant/te/topology/format"
 )
@@ -66,7 +67,7 @@ func (p *Protections) Protect(ctx context.Context, name string, spec api.Protect
 		if _, err = p.change(ctx, func(n *config.Node) (*config.Node, error) {
 			next, err := config.AddProtection(n, x.Protection)
 			if err == nil {
-				p.offered = map[string]protection.Plan{name: x.Plan}
+				p.offered = x
 			}
 			return next, err
 		}); err != nil {
@@ -83,13 +84,14 @@ func (p *Protections) Protect(ctx context.Context, name string, spec api.Protect
 }
 
 // admit computes what a protection would be, and refuses it if there are fewer paths than copies,
-// or links would be loaded beyond the bound.
+// links would be loaded beyond the bound, or the egress says that it would drop the copies.
 func (p *Protections) admit(ctx context.Context, c config.Protection,
 	from string) (*RunningProtection, error) {
 	var n protection.Network
 	loads := protection.Loads{}
 	x := &RunningProtection{}
 	var failed error
+	var secret flow.Secret
 	err := p.Do(ctx, func() {
 		next, err := config.AddProtection(p.Node, c)
 		switch {
@@ -108,6 +110,7 @@ func (p *Protections) admit(ctx context.Context, c config.Protection,
 		}
 		x.Protection = next.Protect.Protections[len(next.Protect.Protections)-1]
 		x.Intent = IntentOf(x.Protection, next.Protect)
+		secret = p.Node.Secret
 		n = p.Network.View(p.Node.Domain.Block, p.downLinks())
 		for _, other := range p.Running {
 			loads.Add(other.Plan.Paths, other.Intent)
@@ -125,7 +128,7 @@ func (p *Protections) admit(ctx context.Context, c config.Protection,
 	}
 	x.Begin(plan)
 	x.proven, x.carries = true, x.State.Carrying() // as it would be
-	return x, nil
+	return x, x.refuseUnmerged(ctx, secret)
 }
 
 // protectionView is a protection for people and programs.
@@ -154,10 +157,14 @@ func (p *Protections) protectionView(x *RunningProtection) api.Protection {
 
 // standing is how the protection fares, and what is missing.
 func (x *RunningProtection) standing(topologyProblem, owes string) (api.ProtectionState, string) {
-	carrying, good := 0, x.State.Carrying()
+	carrying, merged, good := 0, 0, x.State.Carrying()
 	for _, slot := range x.carries {
-		if slices.Contains(good, slot) {
-			carrying++
+		if !slices.Contains(good, slot) {
+			continue
+		}
+		carrying++
+		if !slices.Contains(x.lacking, x.Flow+slot) {
+			merged++
 		}
 	}
 	short := cmp.Or(owes, x.problem, x.Plan.Short)
@@ -169,10 +176,15 @@ func (x *RunningProtection) standing(topologyProblem, owes string) (api.Protecti
 			" to this node"
 	case carrying == 0:
 		return api.Unprotected, cmp.Or(short, "all paths are down")
+	case x.answered && merged == 0:
+		return api.Unprotected, x.mergeText()
 	case carrying < x.Copies:
-		return api.Degraded, cmp.Or(short, "paths are down, and no others are known yet")
+		return api.Degraded, cmp.Or(x.mergeText(), short,
+			"paths are down, and no others are known yet")
+	case x.mustAnswer() && !x.answered, merged < x.Copies:
+		return api.Degraded, x.mergeText()
 	}
-	return api.Protected, short
+	return api.Protected, cmp.Or(x.mergeText(), short)
 }
 
 // RoleOf is what a list that does not carry is for.

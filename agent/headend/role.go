@@ -235,6 +235,11 @@ func (h *Room) Warnings() []string {
 			"see: sextant policy show %s", p.Name, fate,
 			p.Name))
 	}
+	for _, x := range h.Protecting.Running {
+		if text := x.mergeText(); text != "" {
+			warnings = append(warnings, "protection "+x.Name+": "+text)
+		}
+	}
 	return warnings
 }
 

@@ -76,7 +76,7 @@ func (a *app) protectAdd() *cobra.Command {
 The agent computes the paths on its topology, with a proof of their quality. It refuses a protection that would load a
 link beyond the bound of its node file, or that has fewer paths than copies, with the reason. Spares take over at once
 when a path fails; then paths are computed again. At the egress, the flows that are shown have to be in the merge
-section of the node file.`,
+section of the node file: with --egress-agent, its agent is asked, and a protection whose copies it would drop is refused.`,
 		Example: "  sextant lab up examples/protect.yaml\n" +
 			"  sextant lab exec protect r1 -- sextant protect add video --to r7 --egress " +
 			"fcbb:bb00:7:f:: " +
@@ -100,7 +100,8 @@ section of the node file.`,
 	flags.StringVar(&o.probe, "probe-sid", "",
 		"SID there that decapsulates probes, if not --egress")
 	flags.StringVar(&o.agent, "egress-agent", "",
-		"api.metrics of the egress's agent, to show what came of copies, like [fd00:5e::7]:9477")
+		"api.metrics of the egress's agent, to see that it merges these flows and to show what "+
+			"came of copies, like [fd00:5e::7]:9477")
 	flags.StringArrayVar(&o.match, "match", nil,
 		"the traffic: source=, destination=, protocol=, sourcePorts=, destinationPorts=, dscp=, "+
 			"with commas between; again for more")

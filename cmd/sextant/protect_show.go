@@ -57,7 +57,7 @@ func protectionView(p api.Protection) view {
 		{"Way", fmt.Sprintf("from %s to %s, SID %s", p.From, p.To, p.Egress)},
 		{"Promise", fmt.Sprintf("%s, %s, %s-disjoint", copiesText(p.Copies),
 			plural(uint64(p.Spares), "spare"), p.Disjoint)},
-		{"Flows", flowsText(p.Flows) + " in the egress's merge section"},
+		{"Flows", flowsText(p.Flows) + ", which the egress's merge section has to list"},
 		{"Proof", p.Proof},
 		{"Reason", p.Reason},
 		{"Replaced", replacedText(p.Replaced)},

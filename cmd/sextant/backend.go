@@ -125,6 +125,10 @@ func (a *app) backendSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set SERVICE NAME",
 		Short: "Change a backend; settings that are not named keep their values",
+		Long: `Change a backend; settings that are not named keep their values.
+
+--state down gives up the connections that the backend has, without a question and without --break-connections. A backend that is to
+keep them until they end is drained ("sextant backend drain").`,
 		Example: "  sextant lab exec quickstart edge -- sextant backend set web web3 " +
 			"--weight 2",
 		Annotations:       seeAlso("sextant backend drain", "sextant backend list"),
@@ -133,6 +137,7 @@ func (a *app) backendSet() *cobra.Command {
 	}
 	settingFlags(cmd, reflect.TypeFor[api.BackendSpec]())
 	breakFlag(cmd, &a.breaks)
+	cmd.Flags().Lookup("break-connections").Usage += ", but for --state down"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var spec api.BackendSpec
 		if err := readSettingFlags(cmd, &spec); err != nil {
@@ -175,7 +180,8 @@ func (a *app) backendDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete SERVICE NAME", Short: "Delete a backend from a service",
 		Long: `Delete a backend from a service. Drain it first ("sextant backend drain"): connections that it still has are
-broken. A backend that carries traffic is deleted only after a question, or with --yes.`,
+broken. A backend that carries traffic is deleted only after a question, or with --yes: one whose host has open connections, where
+its agent is known (sextant backend set --agent), or for which packets come within 0.5 s. Else idle connections are not seen.`,
 		Example:           "  sextant lab exec quickstart edge -- sextant backend delete web web1",
 		Annotations:       seeAlso("sextant backend drain"),
 		Args:              takes("SERVICE", "NAME"),

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,7 +13,8 @@ import (
 	"sextant/agent/api"
 )
 
-// probe is how long a service or backend is watched to learn whether it carries traffic.
+// probe is how long a service or backend is watched to learn whether it carries traffic: packets
+// come of connections that are not idle.
 const probe = 500 * time.Millisecond
 
 func yesFlag(cmd *cobra.Command, yes *bool) {
@@ -29,6 +33,9 @@ func (a *app) confirmServiceDeletion(cmd *cobra.Command, name string, role api.R
 				if s.Host != nil {
 					sum.busy += s.Host.Busy
 				}
+				if s.Edge != nil {
+					sum.busy += a.openAt(ctx, s.Name, s.Edge.Backends...)
+				}
 			}
 			return sum, err
 		})
@@ -40,8 +47,36 @@ func (a *app) confirmBackendDeletion(cmd *cobra.Command, service, name string, y
 		name),
 		func(ctx context.Context) (carried, error) {
 			b, err := a.findBackend(ctx, service, name)
-			return carried{packets: b.Packets}, err
+			return carried{b.Packets, a.openAt(ctx, service, b)}, err
 		})
+}
+
+// What asking for connections takes at most: the time for all, and backends at once.
+const (
+	askPatience = time.Second
+	askedAtOnce = 16
+)
+
+// openAt is how many connections of a service are open at backends, as far as their hosts' agents
+// tell in time. Of others, packets are all that is known.
+func (a *app) openAt(ctx context.Context, service string, backends ...api.Backend) int {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	var open atomic.Int64
+	for some := range slices.Chunk(backends, askedAtOnce) {
+		var asked sync.WaitGroup
+		for _, b := range some {
+			if b.Agent.IsValid() && ctx.Err() == nil {
+				asked.Go(func() {
+					if c, err := a.agent().Connections(ctx, service, b.Name); err == nil {
+						open.Add(int64(c.Connections))
+					}
+				})
+			}
+		}
+		asked.Wait()
+	}
+	return int(open.Load())
 }
 
 // carried is what a service or backend has carried so far.

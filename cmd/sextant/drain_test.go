@@ -101,3 +101,20 @@ func TestDrainThatNobodyCanFollow(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Idle connections are as good a reason to ask as packets, where a host's agent tells of them.
+func TestDeletionAsksForIdleConnections(t *testing.T) {
+	for _, c := range []struct{ command, open, want string }{
+		{"backend delete web web1", "12", "it carries traffic (12 open connections)"},
+		{"backend delete web web1 --yes", "12", "[exit 0]"},
+		{"backend delete web web1", "0", "[exit 0]"},
+		{"service delete web --role edge", "12", "it carries traffic (12 open connections)"},
+		{"service delete web --role edge", "0", "[exit 0]"},
+	} {
+		w := newWorld(t, fakeNode)
+		w.run("backend", "set", "web", "web1", "--agent", hostAgent(t, c.open))
+		if got := w.run(strings.Fields(c.command)...); !strings.Contains(got, c.want) {
+			t.Errorf("with %s open connections:\n%s\nwant %s", c.open, got, c.want)
+		}
+	}
+}

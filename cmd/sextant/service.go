@@ -270,7 +270,9 @@ func (a *app) serviceDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Delete a service and its backends",
 		Long: `Delete a service and its backends. Drain the backends first ("sextant backend drain"): connections that are
-open when the service goes are broken. A service that carries traffic is deleted only after a question, or with --yes.`,
+open when the service goes are broken. A service that carries traffic is deleted only after a question, or with --yes: one with open
+connections, as a host knows and an edge asks the agents of backends (sextant backend set --agent), or for which packets come within
+0.5 s. Else idle connections are not seen.`,
 		Example:           "  sextant lab exec quickstart edge -- sextant service delete alt",
 		Annotations:       seeAlso("sextant backend drain", "sextant backend delete"),
 		Args:              takes("NAME"),

@@ -239,7 +239,7 @@ func (c AcceptChange) on(a Accept) (Accept, []*Problem) {
 	if c.Policy != nil {
 		policy = *c.Policy
 	}
-	if !slices.Contains(policies, policy) {
+	if !policy.Known() {
 		return Accept{Policy: policy}, nil // Validate tells
 	}
 	another := policy != a.Policy

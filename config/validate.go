@@ -29,6 +29,9 @@ var (
 	policies = []Policy{Always, Static, Dynamic, Average, Delay}
 )
 
+// Known reports whether hosts have the policy.
+func (p Policy) Known() bool { return slices.Contains(policies, p) }
+
 // Validate checks the rules that hold between the values of a node and
 // returns all breaches, in the order of the file's schema.
 func Validate(n *Node) []*Problem { return validateAfter(n, nil) }

@@ -63,14 +63,19 @@ type BackendSpec struct {
 }
 
 func (s ServiceSpec) edge() (config.ServiceChange, error) {
-	if s.Accept != nil {
+	policy := s.Policy
+	switch {
+	case s.Accept == nil:
+	case s.Accept.namesUnknown(): // of neither role; Validate tells what an edge has
+		policy = (*config.ServicePolicy)(s.Accept.Policy)
+	default:
 		return config.ServiceChange{}, invalid("an edge has no acceptance policy; leave it and " +
 			"its parameters out, or choose the role host")
 	}
 	return config.ServiceChange{
 		NewConnections: (*config.NewConnections)(s.NewConnections), VIP: s.VIP,
 		Protocol: s.Protocol, Port: s.Port,
-		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
+		Policy: policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
 		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds),
 		ReturnHold: duration(s.ReturnHoldSeconds),
 	}, nil
@@ -89,6 +94,11 @@ func (s ServiceSpec) host() (config.HostServiceChange, error) {
 	accept, err := s.Accept.change()
 	return config.HostServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Accept: accept},
 		err
+}
+
+// namesUnknown reports whether all that is said is a policy that no host has.
+func (s *AcceptSpec) namesUnknown() bool {
+	return s.Policy != nil && *s == AcceptSpec{Policy: s.Policy} && !s.Policy.Known()
 }
 
 func (s *AcceptSpec) change() (config.AcceptChange, error) {

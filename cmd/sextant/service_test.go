@@ -53,3 +53,22 @@ func TestAbsent(t *testing.T) {
 		}
 	}
 }
+
+// A policy that neither role has is one of the role that the node has, written wrongly.
+func TestUnknownPolicyOnAnEdge(t *testing.T) {
+	for _, command := range []string{
+		"service add x --vip 192.0.2.81 --port 80 --policy esmp", "service set web --policy esmp",
+	} {
+		w := newWorld(t, fakeEdge)
+		w.run(strings.Fields("service add web --vip 192.0.2.1 --port 80")...)
+		got := w.run(strings.Fields(command)...)
+		if !strings.Contains(got, `unknown policy "esmp"; write offer, shadow or ecmp`) {
+			t.Error(got)
+		}
+	}
+	w := newWorld(t, fakeEdge)
+	got := w.run(strings.Fields("service add x --vip 192.0.2.81 --port 80 --policy static")...)
+	if !strings.Contains(got, "an edge has no acceptance policy") {
+		t.Error(got)
+	}
+}

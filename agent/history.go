@@ -88,9 +88,14 @@ func (a *Agent) rollback(ctx context.Context, number int, dryRun bool) ([]config
 
 // errUnconfirmed refuses a change of what waits for a confirmation.
 func errUnconfirmed(u *state.Unconfirmed) error {
-	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the configuration that runs is "+
-		"undone at %s unless it is confirmed; first keep it (sextant config confirm), or undo it "+
-		"(sextant config rollback)", u.Until.UTC().Format(time.RFC3339))}
+	return &api.Error{Code: api.Conflict, Message: "the configuration that runs is " +
+		undoneUnless(u)}
+}
+
+// undoneUnless says when what waits for a confirmation is undone, and what can be done before.
+func undoneUnless(u *state.Unconfirmed) string {
+	return fmt.Sprintf("undone at %s unless it is confirmed; first keep it (sextant config "+
+		"confirm), or undo it (sextant config rollback)", u.Until.UTC().Format(time.RFC3339))
 }
 
 // Confirm is what api.Historian says.

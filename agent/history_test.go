@@ -39,6 +39,15 @@ func (r *running) weight() int {
 	return 0
 }
 
+// warnsOfUndoing looks at what the status says first.
+func (r *running) warnsOfUndoing() bool {
+	r.t.Helper()
+	s, err := r.Status(r.t.Context())
+	must(r.t, err)
+	return len(s.Warnings) > 0 && strings.HasPrefix(s.Warnings[0],
+		"the configuration that runs is undone at ")
+}
+
 // What is applied on condition is undone when its time is over, and kept if it was confirmed.
 func TestUnconfirmedConfigurationIsUndone(t *testing.T) {
 	m := newMachine(t)
@@ -49,6 +58,9 @@ func TestUnconfirmedConfigurationIsUndone(t *testing.T) {
 	must(t, err)
 	if w := a.weight(); w != 3 {
 		t.Fatalf("the weight is %d after applying", w)
+	}
+	if !a.warnsOfUndoing() {
+		t.Error("the status does not warn of what waits for a confirmation")
 	}
 	weight := 5
 	if _, err := a.PutBackend(ctx, api.Update, "web", "web2",
@@ -65,6 +77,9 @@ func TestUnconfirmedConfigurationIsUndone(t *testing.T) {
 	_, err = a.ApplyUnconfirmed(ctx, "node.yaml", []byte(m.heavier()), time.Hour)
 	must(t, err)
 	must(t, a.Confirm(ctx))
+	if a.warnsOfUndoing() {
+		t.Error("the status warns of what was confirmed")
+	}
 	list, err := a.History(ctx)
 	must(t, err)
 	if last := list[len(list)-1]; a.weight() != 3 || last.ConfirmUntil != nil || !last.Current {

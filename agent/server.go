@@ -63,9 +63,13 @@ func (a *Agent) status() (api.Status, error) {
 	s := api.Status{
 		Node: a.Node.Name, Version: a.options.Version, Roles: a.Node.Roles(), StartedAt: a.Started,
 		UptimeSeconds: int64(time.Since(a.Started).Seconds()), ConfigHash: a.fingerprint,
-		Warnings: append([]string{}, a.warnings...),
+		Warnings: []string{},
 		Programs: []api.Program{}, PinDirectory: a.Dir,
 	}
+	if u := a.Store.Kept.Unconfirmed; u != nil {
+		s.Warnings = append(s.Warnings, "the configuration that runs is "+undoneUnless(u))
+	}
+	s.Warnings = append(s.Warnings, a.warnings...)
 	s.Warnings = append(s.Warnings, a.Store.Warnings()...)
 	for _, room := range a.Rooms {
 		s.Warnings = append(s.Warnings, room.Warnings()...)

@@ -1,6 +1,9 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Warnings lists what a node file without faults permits all the same and its operator should
 // know, in the order of the file.
@@ -12,6 +15,7 @@ func Warnings(n *Node) (list []string) {
 		list = append(list, n.Edge.shareWarnings()...)
 		list = append(list, n.Edge.orderWarnings()...)
 		list = append(list, n.copiesWarnings()...)
+		list = append(list, n.idleWarnings()...)
 	}
 	if n.Headend != nil {
 		for i, at := range n.Headend.Interfaces {
@@ -29,6 +33,24 @@ func Warnings(n *Node) (list []string) {
 	if n.BGP != nil && len(n.BGP.Neighbors) == 0 {
 		list = append(list, "bgp: the speaker has no neighbor: add \"neighbors: [{address: "+
 			"2001:db8::1, asn: 64512}]\", or let other software declare some by the API")
+	}
+	return list
+}
+
+// idleWarnings names services of an edge that nobody serves.
+func (n *Node) idleWarnings() (list []string) {
+	for i := range n.Edge.Services {
+		s := &n.Edge.Services[i]
+		switch {
+		case n.BGP != nil || slices.ContainsFunc(s.Backends,
+			func(b Backend) bool { return b.State == Up && b.Weight > 0 }):
+		case len(s.Backends) == 0:
+			list = append(list, fmt.Sprintf("service %q: it has no backend, and none is learned "+
+				"without a bgp section; add one (sextant backend add), or add the section", s.Name))
+		default:
+			list = append(list, fmt.Sprintf("service %q: none of its backends takes new "+
+				"connections; let one be of state up and of a weight above 0", s.Name))
+		}
 	}
 	return list
 }

@@ -245,9 +245,21 @@ func (v value) number() (int, bool) {
 			return n, true
 		}
 	}
+	if t := node.GetToken(); isUnquoted(t) {
+		if _, err := strconv.Atoi(t.Value); errors.Is(err, strconv.ErrRange) {
+			v.fail(invalid(fmt.Sprintf("%s %s is out of range", last(v.path), t.Value),
+				"write a number of fewer digits"))
+			return 0, false
+		}
+	}
 	v.fail(invalid(last(v.path)+" is not a whole number",
 		"write it in decimal digits, without quotes"))
 	return 0, false
+}
+
+// isUnquoted reports whether a scalar is written without quotes.
+func isUnquoted(t *token.Token) bool {
+	return t != nil && t.Type != token.SingleQuoteType && t.Type != token.DoubleQuoteType
 }
 
 const otherHint = "correct the value"

@@ -16,10 +16,10 @@ func (a *app) checkCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a node file; no agent is needed",
-		Long: `Check a node file. All faults are shown, each with its place and a hint; there are none if
-the exit code is 0. Warnings name risks that a valid file permits, and say if its
+		Long: fmt.Sprintf(`Check a node file. The first %d faults are shown, each with its place and a hint, and the number
+of others; there are none if the exit code is 0. Warnings name risks that a valid file permits, and say if its
 node may take more than half of this machine's memory, or if its secrets can't be read here. It does
-not look for interfaces: "sextant apply --dry-run" does, on the node.`,
+not look for interfaces: "sextant apply --dry-run" does, on the node.`, config.MaxErrors),
 		Example:     "  sextant check -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant apply", "sextant agent"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -117,7 +117,7 @@ func SetHostService(n *Node, name string, change HostServiceChange) (*Node, erro
 	return n.changeHost(func(h *Host) error {
 		i := slices.IndexFunc(h.Services, func(s HostService) bool { return s.Name == name })
 		if i < 0 {
-			return absent("service", name,
+			return Absent("service", name,
 				lists.Map(h.Services, func(s HostService) string { return s.Name }))
 		}
 		return change.on(&h.Services[i])
@@ -154,7 +154,7 @@ func SetBackend(n *Node, service, name string, change BackendChange) (*Node, err
 	return n.changeService(service, func(s *Service) error {
 		i := slices.IndexFunc(s.Backends, func(b Backend) bool { return b.Name == name })
 		if i < 0 {
-			return absent("backend", name,
+			return Absent("backend", name,
 				lists.Map(s.Backends, func(b Backend) string { return b.Name }))
 		}
 		setAll(&s.Backends[i], change)
@@ -173,7 +173,7 @@ func (n *Node) changeService(name string, change func(*Service) error) (*Node, e
 	return n.changeEdge(func(e *Edge) error {
 		i := slices.IndexFunc(e.Services, func(s Service) bool { return s.Name == name })
 		if i < 0 {
-			return absent("service", name,
+			return Absent("service", name,
 				lists.Map(e.Services, func(s Service) string { return s.Name }))
 		}
 		clone(reflect.ValueOf(&e.Services[i]).Elem())
@@ -314,7 +314,7 @@ func setAll(object, change any) {
 func deleteNamed[T any](list *[]T, what, name string, nameOf func(T) string) error {
 	i := slices.IndexFunc(*list, func(item T) bool { return nameOf(item) == name })
 	if i < 0 {
-		return absent(what, name, lists.Map(*list, nameOf))
+		return Absent(what, name, lists.Map(*list, nameOf))
 	}
 	*list = slices.Delete(*list, i, i+1)
 	return nil
@@ -332,7 +332,8 @@ func exists(what, name string) *Problem {
 		Mend: "choose another name, or change it with set"}
 }
 
-func absent(what, name string, known []string) *Problem {
+// Absent is the problem that an object is not there; known are the names of those that are.
+func Absent(what, name string, known []string) *Problem {
 	mend := "none is configured: add it first"
 	if len(known) > 0 {
 		mend = "known: " + enumerate(known)

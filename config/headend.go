@@ -225,7 +225,7 @@ func SetListState(n *Node, policy, list string, state ListState) (*Node, error) 
 	return n.changed(func(c *Node) error {
 		i := slices.IndexFunc(c.Headend.Policies, func(p SRPolicy) bool { return p.Name == policy })
 		if i < 0 {
-			return absent("policy", policy,
+			return Absent("policy", policy,
 				lists.Map(c.Headend.Policies, func(p SRPolicy) string { return p.Name }))
 		}
 		found, known := false, []string(nil)
@@ -240,7 +240,7 @@ func SetListState(n *Node, policy, list string, state ListState) (*Node, error) 
 		}
 		if !found {
 			slices.Sort(known)
-			return absent("segment list", list, slices.Compact(known))
+			return Absent("segment list", list, slices.Compact(known))
 		}
 		return nil
 	})

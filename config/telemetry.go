@@ -419,7 +419,7 @@ func SetTelemetryWatch(n *Node, name string, change TelemetryWatchChange) (*Node
 	return n.changeTelemetrySource(func(s *TelemetrySource) error {
 		i := s.find(name)
 		if i < 0 {
-			return absent("watch", name,
+			return Absent("watch", name,
 				lists.Map(s.Watch, func(w TelemetryWatch) string { return w.Name }))
 		}
 		setAll(&s.Watch[i], change)

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"sextant/config"
+	"sextant/packet/lists"
 )
 
 // edit is a change of the configuration.
@@ -93,7 +95,7 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 	if spec.State != nil && *spec.State == config.Down {
 		r = breaking(r) // the word for giving its connections up
 	}
-	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+	changed, err := h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		if learned.IsValid() && conditionOf(r) != mustBeNew {
 			return config.SetLearned(n, service, name, learned, spec.change())
 		}
@@ -105,6 +107,25 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 		}
 		return config.SetBackend(n, service, name, spec.change())
 	})
+	return changed, h.naming(r.Context(), service, name, err)
+}
+
+// naming adds the backends that BGP told of to an error that says which there are.
+func (h handler) naming(ctx context.Context, service, name string, err error) error {
+	if !errors.Is(err, config.ErrNotFound) {
+		return err
+	}
+	services, failed := h.agent.Services(ctx, service)
+	if failed != nil {
+		return err
+	}
+	for _, s := range services {
+		if s.Edge != nil {
+			return config.Absent("backend", name,
+				lists.Map(s.Edge.Backends, func(b Backend) string { return b.Name }))
+		}
+	}
+	return err
 }
 
 // learned returns the SID of a backend that BGP told of; the zero value if it is none of these.
@@ -134,9 +155,10 @@ func (h handler) deleteBackend(r *http.Request) (any, error) {
 			fmt.Sprintf("backend %q was learned by BGP and is there as long as its host says so; "+
 				"withdraw it there (sextant bgp announce nothing), or drain it here", name)}
 	}
-	return h.change(breaking(r).Context(), func(n *config.Node) (*config.Node, error) {
-		return config.DeleteBackend(n, r.PathValue("name"), r.PathValue("backend"))
+	changed, err := h.change(breaking(r).Context(), func(n *config.Node) (*config.Node, error) {
+		return config.DeleteBackend(n, service, name)
 	})
+	return changed, h.naming(r.Context(), service, name, err)
 }
 
 func (h handler) diff(r *http.Request) (any, error) {

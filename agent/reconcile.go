@@ -68,6 +68,16 @@ func UnloadNode(dir, stateDir, node string) error {
 	return nil
 }
 
+// UnloadPins is Unload where nothing is known but the directory. A head-end is refused: where its
+// numbers are to be kept says the node file.
+func UnloadPins(dir string) error {
+	if datapath.HasHeadend(filepath.Join(dir, "headend")) {
+		return fmt.Errorf("a head-end is loaded in %s, and the numbers of its policies are kept "+
+			"where its node file says; name that with -f FILE", dir)
+	}
+	return Unload(dir)
+}
+
 func keepNumbers(dir, node string, numbers map[uint32]uint64) error {
 	store, err := state.Open(dir, node, slog.Default())
 	if err != nil {

@@ -206,9 +206,8 @@ func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {
 		return err
 	}
-	_, err := os.Stat(filepath.Join(dir, "sequences"))
-	hasLoop := err == nil
-	_, err = os.Stat(filepath.Join(dir, "order_port"))
+	hasLoop := HasHeadend(dir)
+	_, err := os.Stat(filepath.Join(dir, "order_port"))
 	hasOrder := err == nil
 	_, err = os.Stat(filepath.Join(dir, "tables"))
 	isEdge := err == nil

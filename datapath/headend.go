@@ -204,6 +204,12 @@ func (h *Headend) openEpoch() error {
 	return nil
 }
 
+// HasHeadend reports whether a head-end is loaded in the directory.
+func HasHeadend(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "sequences"))
+	return err == nil
+}
+
 // DetachHeadend detaches the programs of the head-end of the directory, and returns the number that
 // each policy would have given next, by index: nothing is numbered any more. Unload is to follow.
 // It returns none if no head-end is loaded there.

@@ -102,8 +102,9 @@ func (a *app) unloadCommand() *cobra.Command {
 		Use: "unload -f FILE", Short: "Detach the programs of this node and remove its tables",
 		Long: `Detach the eBPF programs of this node from its interfaces and remove their tables. From then on its packets are the
 kernel's, and open connections through this node break. Stop the agent first. A node that has nothing loaded is
-unloaded already.`,
-		Example:     "  sextant unload -f /etc/sextant/node.yaml",
+unloaded already. --bpf is enough where the node is no head-end, whose policies' numbers are kept as its file says.`,
+		Example: "  sextant unload -f /etc/sextant/node.yaml\n" +
+			"  sextant unload --bpf /sys/fs/bpf/sextant/edge1",
 		Annotations: seeAlso("sextant agent", "sextant status"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			node, dir, err := a.instance(cmd.Context(), file, bpf)

@@ -62,6 +62,7 @@ func runAgent(ctx context.Context, o agentOptions) error {
 }
 
 // unload detaches what is pinned in the directory, or where the node's agent pins if none is named.
+// Of a directory that is named, the node may be nil.
 func unload(node *config.Node, dir string) error {
 	if dir == "" {
 		bpffs, _, err := linux.BPFFS()
@@ -69,6 +70,9 @@ func unload(node *config.Node, dir string) error {
 			return err
 		}
 		dir = agent.PinDirectory(bpffs, node.Name)
+	}
+	if node == nil {
+		return agent.UnloadPins(filepath.Clean(dir))
 	}
 	return agent.UnloadNode(filepath.Clean(dir), node.State, node.Name)
 }

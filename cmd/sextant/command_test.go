@@ -251,6 +251,15 @@ var sessions = []struct {
 		"$ SEXTANT_OUTPUT=", "$ SEXTANT_TIMEOUT=soon", "status", "$ SEXTANT_TIMEOUT=",
 		"completion tcsh", "version -o name",
 	}},
+	{"unknown", fakeNode, false, []string{
+		"reload", "validate -f node.yaml", "stop", "get services", "services --role edge",
+		"list services", "remove service web", "Statsu", "foo", "-f node.yaml foo",
+		"backend remove web web1", "service rm web", "lab remove", "context del", "map rm x",
+		"service create web", "service ls --sort packets", "service get web", "backend describe",
+		"config check", "lab status", "service delte web", "service --sort packets",
+		"help servce", "help foo", "help service lst", "foo --help", "service lst --help",
+		"help help",
+	}},
 	{"agent", fakeNode, false, []string{
 		"agent -f testdata/good.yaml", "agent -f testdata/good.yaml --bpf /sys/fs/bpf/x -v",
 		"agent -f testdata/bad.yaml",

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -30,8 +32,9 @@ type globals struct {
 type app struct {
 	*env
 	globals
-	life    context.Context // of this run
-	command *cobra.Command  // nil: none yet
+	life     context.Context // of this run
+	command  *cobra.Command  // nil: none yet
+	unhelped error           // help was asked for about what is not there
 }
 
 // run executes the command line of an env and returns the exit code.
@@ -41,6 +44,10 @@ func run(ctx context.Context, e *env) int {
 	root := a.root()
 	root.SetArgs(e.args)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = cmp.Or(err, a.unhelped)
+	if unknown, ok := errors.AsType[unknownCommand](err); ok {
+		cmd = unknown.of
+	}
 	a.report(cmd, err)
 	return exitCode(err)
 }
@@ -81,8 +88,9 @@ hunting with random choice, in network namespaces of this machine.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetHelpTemplate(help)
-	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return cmp.Or(refuseUnknown(cmd, cmd.Flags().Args()), error(usageError{err}))
+	})
 	a.addGlobals(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupNode, Title: "On a node:"},
@@ -92,6 +100,7 @@ hunting with random choice, in network namespaces of this machine.`,
 	)
 	root.AddCommand(a.commands()...)
 	settleArguments(root)
+	a.settleHelp(root)
 	return root
 }
 
@@ -201,57 +210,8 @@ func (a *app) coloured() bool {
 func noun(use, short string, also map[string]string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Annotations: also, Args: cobra.ArbitraryArgs,
 		RunE: chooseSubcommand}
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(subcommands...)
 	return cmd
-}
-
-// chooseSubcommand answers a command line that ends before the verb, or has an unknown one.
-func chooseSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		if !cmd.HasParent() {
-			return cmd.Help()
-		}
-		return usageErrorf("say what to do: %s", strings.Join(subcommandNames(cmd), ", "))
-	}
-	near, others := cmd.SuggestionsFor(args[0]), ofOtherNouns(cmd, args[0])
-	if !cmd.HasParent() && len(others) > 0 || len(near) == 0 && len(others) <= mostOthers {
-		near = others
-	}
-	if len(near) > 0 {
-		return usageErrorf("unknown command %q; did you mean %s?", args[0],
-			strings.Join(near, " or "))
-	}
-	return usageErrorf("unknown command %q; known: %s", args[0],
-		strings.Join(subcommandNames(cmd), ", "))
-}
-
-// mostOthers is how many commands of other nouns are named rather than those of the noun.
-const mostOthers = 2
-
-// ofOtherNouns are commands with a verb that the one asked for does not have.
-func ofOtherNouns(cmd *cobra.Command, verb string) (commands []string) {
-	for _, noun := range cmd.Root().Commands() {
-		if noun == cmd || !noun.IsAvailableCommand() {
-			continue
-		}
-		for _, c := range noun.Commands() {
-			if c.Name() == verb && c.IsAvailableCommand() {
-				commands = append(commands, noun.Name()+" "+verb)
-			}
-		}
-	}
-	return commands
-}
-
-func subcommandNames(cmd *cobra.Command) []string {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return names
 }
 
 // takes checks the number of arguments by their names, those in brackets optional.

@@ -22,9 +22,10 @@ type env struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	interactive    bool // a person at a terminal can answer questions
-	terminal       bool // stdout is a terminal
-	progress       bool // stderr is one: a line may be replaced
+	interactive    bool          // a person at a terminal can answer questions
+	terminal       bool          // stdout is a terminal
+	window         func() window // of that terminal, as it is now
+	progress       bool          // stderr is one: a line may be replaced
 	getenv         func(string) string
 	connect        func(socket string) *api.Client
 	sleep          func(context.Context, time.Duration)
@@ -46,6 +47,7 @@ func processEnv() *env {
 		stderr:      guarded(os.Stderr),
 		interactive: isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		terminal:    isTerminal(os.Stdout),
+		window:      func() window { return windowOf(os.Stdout) },
 		progress:    isTerminal(os.Stderr),
 		getenv:      os.Getenv,
 		connect:     api.NewClient,
@@ -65,6 +67,14 @@ func guarded(f *os.File) io.Writer {
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
+}
+
+func windowOf(f *os.File) window {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return window{}
+	}
+	return window{columns: int(size.Col), rows: int(size.Row)}
 }
 
 // sleep waits, or ends with the context.

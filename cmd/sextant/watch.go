@@ -31,15 +31,58 @@ func (a *app) onScreen(draws func() error) error {
 }
 
 // picture writes a picture in one piece, so that it does not flicker: home, each line cleared
-// behind its end, then all below. Where the output is no terminal it is followed by an empty line.
+// behind its end, then all below. It is cut to the window, which may have another size each time.
+// Where the output is no terminal it is followed by an empty line.
 func (a *app) picture(text string) error {
 	if a.terminal {
+		text = fit(text, a.window())
 		text = homePosition + strings.ReplaceAll(text, "\n", clearToLineEnd+"\n") + clearBelow
 	} else {
 		text += "\n"
 	}
 	_, err := io.WriteString(raw(a.stdout), text) // its cells drive nothing
 	return err
+}
+
+// window is the size of a terminal; zero: it is not known.
+type window struct{ columns, rows int }
+
+// fit cuts a picture to a window: lines that would be wrapped, and those that would push the first
+// ones out. The last row is left to the cursor.
+func fit(text string, w window) string {
+	lines := strings.SplitAfter(text, "\n")
+	if last := len(lines) - 1; lines[last] == "" {
+		lines = lines[:last]
+	}
+	if room := w.rows - 1; w.rows > 0 && len(lines) > room {
+		shown := max(room-1, 0)
+		hidden := plural(uint64(len(lines)-shown), "more line")
+		lines = append(lines[:shown], hidden+", not shown: the window is too small\n")
+	}
+	for i, line := range lines {
+		lines[i] = cutLine(line, w.columns)
+	}
+	return strings.Join(lines, "")
+}
+
+// cutLine cuts a line to some columns; 0: it stays. Colours take none, and go on to work.
+func cutLine(line string, columns int) string {
+	if columns <= 0 {
+		return line
+	}
+	var out strings.Builder
+	used, colour := 0, false
+	for _, r := range line {
+		if colour = colour || r == '\x1b'; colour || r == '\n' {
+			out.WriteRune(r)
+			colour = colour && r != 'm'
+			continue
+		}
+		if used++; used <= columns {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
 }
 
 // watched gives a command that lists the flag -w: the list is shown again and again.

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -159,6 +163,64 @@ func TestWatch(t *testing.T) {
 			strings.HasSuffix(out, normalScreen); other != terminal {
 			t.Errorf("terminal %v, other screen %v:\n%q", terminal, other, out)
 		}
+	}
+}
+
+// A picture fits its window, whichever that is, from its beginning; the last line says what is cut.
+func TestPicturesFitTheWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := window{columns: rapid.IntRange(0, 12).Draw(t, "columns"),
+			rows: rapid.IntRange(0, 6).Draw(t, "rows")}
+		lines := rapid.SliceOfN(rapid.StringMatching(`[a-zé]{0,16}`), 0, 8).Draw(t, "lines")
+		var plainText, coloured strings.Builder
+		for _, line := range lines {
+			plainText.WriteString(line + "\n")
+			coloured.WriteString(red + line + plain + "\n")
+		}
+		shown := fit(plainText.String(), w)
+		if got := strings.NewReplacer(red, "", plain, "").Replace(fit(coloured.String(),
+			w)); got != shown {
+			t.Errorf("coloured, %q is shown as %q", shown, got)
+		}
+		got := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
+		if w.rows > 1 && strings.Count(shown, "\n") >= w.rows {
+			t.Errorf("%d lines in a window of %d: %q", len(got), w.rows, shown)
+		}
+		cut := w.rows > 0 && len(lines) >= w.rows
+		for i, line := range got {
+			if w.columns > 0 && utf8.RuneCountInString(line) > w.columns {
+				t.Errorf("wider than %d: %q", w.columns, line)
+			}
+			if cut && i == len(got)-1 {
+				more := fmt.Sprintf("%d more line", len(lines)-i)
+				if !strings.HasPrefix(line, more[:min(len(more), max(w.columns, 0))]) {
+					t.Errorf("the last line of %q in %v is %q", lines, w, line)
+				}
+			} else if len(lines) > 0 && !strings.HasPrefix(lines[i], line) {
+				t.Errorf("line %d of %q is %q", i, lines, line)
+			}
+		}
+	})
+}
+
+// The window is asked for its size at each picture.
+func TestPicturesFollowTheWindow(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	w.terminal, w.window = true, window{columns: 7, rows: 3}
+	a := &app{env: w.env()}
+	const text = "SERVICE  NAME\nweb      web1\nweb      web2\n"
+	for _, want := range []string{
+		"SERVICE\x1b[K\n2 more \x1b[K\n",
+		"SERVICE  NAME\x1b[K\nweb      web1\x1b[K\nweb      web2\x1b[K\n",
+	} {
+		w.stdout.Reset()
+		if err := a.picture(text); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.stdout.String(); got != "\x1b[H"+want+"\x1b[J" {
+			t.Errorf("in a window %v: %q", w.window, got)
+		}
+		w.window = window{columns: 80, rows: 24}
 	}
 }
 

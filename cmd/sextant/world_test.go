@@ -28,6 +28,7 @@ type world struct {
 	terminal    bool
 	facts       facts.Facts
 	parts       []part
+	window      window
 	environ     map[string]string
 	stdout      bytes.Buffer
 	stderr      bytes.Buffer
@@ -58,6 +59,7 @@ func (w *world) env(args ...string) *env {
 		args:  args,
 		stdin: strings.NewReader(w.stdin), stdout: &w.stdout, stderr: &w.stderr,
 		interactive: w.interactive, terminal: w.terminal,
+		window:   func() window { return w.window },
 		getenv:   func(name string) string { return w.environ[name] },
 		connect:  api.NewClient,
 		sleep:    func(context.Context, time.Duration) {},

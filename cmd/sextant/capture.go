@@ -118,6 +118,9 @@ func (a *app) capture(cmd *cobra.Command, flags captureFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.refuseUnknownService(cmd, want); err != nil {
+		return err
+	}
 	if flags.file == "" {
 		asJSON, err := a.streams()
 		if err != nil {
@@ -143,6 +146,17 @@ func (a *app) capture(cmd *cobra.Command, flags captureFlags) error {
 		})
 		return errors.Join(err, file.flush())
 	})
+}
+
+// refuseUnknownService refuses to wait for packets that can't come.
+func (a *app) refuseUnknownService(cmd *cobra.Command, want api.Capture) error {
+	if want.Service == "" {
+		return nil
+	}
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	_, err := a.findServices(ctx, want.Service, want.Role)
+	return err
 }
 
 // follows captures until it is enough.

@@ -86,6 +86,7 @@ var sessions = []struct {
 		"capture --service web --source 203.0.113.7:0 --count 1 -q",
 		"capture --verdict maybe", "capture --vip 203.0.113.7:1", "capture --source 203.0.113.7",
 		"capture --protocol sctp", "capture -o yaml",
+		"capture --service wbe", "capture --service dns --role host -w -",
 	}},
 	{"ipvsadm", fakeEdge, false, []string{
 		"ipvsadm -A -t 192.0.2.80:80 -s wlc", "ipvsadm -A -u [2001:db8::53]:53 -s mh -p 300",

@@ -16,10 +16,11 @@ func (a *app) ipvsadmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ipvsadm ARGUMENTS",
 		Short: "Translate an ipvsadm command line into the commands of this program",
-		Long: `Translate an ipvsadm command line into the commands of this program, and print them; nothing is run. With -R, the rules that
-"ipvsadm -S -n" saved are read from standard input.
+		Long: `Translate an ipvsadm command line into the commands of this program, and print them; nothing is run. With -R, lines like
+those of "ipvsadm -S -n" are read from standard input.
 
-Real servers are named by their SID instead of their address: -r fcbb:bb00:1::. Warnings on stderr name what has no counterpart.
+Real servers are named by their SID instead of their address: -r fcbb:bb00:1::. Saved rules have addresses: "sextant convert
+ipvsadm" makes a node file of them, with a map of the SIDs. Warnings on stderr name what has no counterpart.
 
   -A -E -D  add, change or delete a service      -a -e -d  add, change or delete a real server
   -t -u     VIP:port of a TCP or UDP service     -r        SID of a real server
@@ -27,7 +28,7 @@ Real servers are named by their SID instead of their address: -r fcbb:bb00:1::. 
   -L -C -S -Z  list, clear, save, zero           -g -i -m -p  forwarding method, persistence: not needed`,
 		Example: `  sextant ipvsadm -A -t 192.0.2.80:80 -s wlc
   sextant ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 2`,
-		Annotations: seeAlso("sextant service add", "sextant backend add"),
+		Annotations: seeAlso("sextant service add", "sextant backend add", "sextant convert ipvsadm"),
 		Args:        cobra.ArbitraryArgs, DisableFlagParsing: true, // the letters are ipvsadm's
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
@@ -221,7 +222,8 @@ func (p *ipvs) sid() (netip.Addr, error) {
 	if err != nil {
 		return sid, fmt.Errorf("real server %s: a backend is named by the SID of its host (see "+
 			"there: sextant sid list); "+
-			"write -r and the SID, like -r fcbb:bb00:1:: -w 1", p.server)
+			"write -r and the SID, like -r fcbb:bb00:1:: -w 1, or name all SIDs in a map: sextant "+
+			"convert ipvsadm FILE --map FILE", p.server)
 	}
 	return sid, nil
 }

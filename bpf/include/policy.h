@@ -82,21 +82,32 @@ struct {
 	__type(value, struct sequence);
 } sequences SEC(".maps");
 
+static __always_inline void upper_parse(struct cursor *c, struct packet *p)
+{
+	bool whole = !p->fragment;
+
+	if (p->error && p->error != REASON_IP_OPTIONS)
+		return;
+	if (whole && likely(p->flow.protocol == IPPROTO_TCP))
+		tcp_parse(c, p);
+	else if (whole && p->flow.protocol == IPPROTO_UDP)
+		udp_parse(c, p);
+	else if (p->fragment != FRAGMENT_LATER && is_icmp(p) && cursor_has(c, ICMP_HEADER) &&
+		 is_icmp_error(*(__u8 *)c->pos, p->flow.ipv4))
+		p->icmp = ICMP_OTHER;
+}
+
 /*
  * Reads the ports; a packet that has none that can be read is steered by its addresses, protocol
- * and class. An ICMP error goes where its own addresses say, not with the flow that it quotes.
+ * and class. An ICMP error goes where its own addresses say, not with the flow that it quotes. A
+ * fragment has no ports, the first neither: all of a packet go one way. What they say of the upper
+ * layer may differ in IPv6 (RFC 8200 section 4.5), so their protocol is the fragment header's.
  */
 static __always_inline void ports_parse(struct cursor *c, struct packet *p)
 {
-	if (p->error && p->error != REASON_IP_OPTIONS)
-		return;
-	if (likely(p->flow.protocol == IPPROTO_TCP))
-		tcp_parse(c, p);
-	else if (p->flow.protocol == IPPROTO_UDP)
-		udp_parse(c, p);
-	else if (is_icmp(p) && cursor_has(c, ICMP_HEADER) &&
-		 is_icmp_error(*(__u8 *)c->pos, p->flow.ipv4))
-		p->icmp = ICMP_OTHER;
+	upper_parse(c, p);
+	if (unlikely(p->fragment) && !p->flow.ipv4)
+		p->flow.protocol = IPPROTO_FRAGMENT;
 }
 
 static __always_inline bool rule_matches(const struct match *m, const struct packet *p)

@@ -119,19 +119,25 @@ func (h *Headend) parse(side Side, data []byte) (f frame, p *packet, reason Reas
 	if p.problem == ReasonNone || p.problem == ReasonIPOptions {
 		p.parsePorts()
 	}
+	if p.ipv6 && p.fragment.kind != fragmentNone {
+		p.protocol = protocolFragment // what its fragments say of the upper layer may differ
+	}
 	return f, p, ReasonNone
 }
 
 // parsePorts reads the ports of TCP and UDP. A packet without any that can be read is steered by
-// what else it has; an ICMP error by its own addresses, not by those that it quotes.
+// what else it has; an ICMP error by its own addresses, not by those that it quotes. Fragments,
+// also first ones, have no ports, so that all of a packet go one way.
 func (p *packet) parsePorts() {
 	b := p.data[p.upper:p.end]
+	whole := p.fragment.kind == fragmentNone
 	switch {
-	case p.protocol == protocolTCP:
+	case whole && p.protocol == protocolTCP:
 		p.transport.parseTCP(b)
-	case p.protocol == protocolUDP:
+	case whole && p.protocol == protocolUDP:
 		p.transport.parseUDP(b)
-	case p.isICMP() && len(b) >= icmpHeaderLength && isICMPError(b[0], p.ipv6):
+	case p.fragment.kind != fragmentLater && p.isICMP() && len(b) >= icmpHeaderLength &&
+		isICMPError(b[0], p.ipv6):
 		p.icmp = icmpOther
 	}
 }

@@ -14,6 +14,7 @@
 #include "include/guard.h"
 #include "include/hop_limit.h"
 #include "include/nexthop.h"
+#include "include/on_link.h"
 #include "include/options.h"
 #include "include/policy.h"
 #include "include/srh.h"
@@ -503,7 +504,8 @@ static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor 
 	return reason;
 }
 
-/* Reads a frame. Returns 0, a reason to drop, or -1: no IP. Not inlined, to spare the stack. */
+/* Reads a frame. Returns 0, a reason to drop, or -1: it is the kernel's. Not inlined, to spare the
+ * stack. */
 static __noinline int packet_read(struct xdp_md *ctx, struct frame *f, struct packet *p)
 {
 	struct cursor c = cursor_at_start(ctx);
@@ -518,9 +520,10 @@ static __noinline int packet_read(struct xdp_md *ctx, struct frame *f, struct pa
 	} else {
 		return -1;
 	}
-	if (!reason)
-		ports_parse(&c, p);
-	return reason;
+	if (reason)
+		return reason;
+	ports_parse(&c, p);
+	return stays_on_link(&c, f, p) ? -1 : 0;
 }
 
 /* Not inlined, to spare the stack of copies. */
@@ -585,8 +588,9 @@ int headend_divert(struct __sk_buff *skb)
 	if (reason || is_encapsulated(&p))
 		return TC_ACT_UNSPEC;
 	ports_parse(&c, &p);
-	if (!(has_flow_paths && flow_path_at(&p)) && !(has_flow_groups && flow_group_of(&p)) &&
-	    rule_find(&p) >= RULES_MAX)
+	if (stays_on_link(&c, &f, &p) ||
+	    (!(has_flow_paths && flow_path_at(&p)) && !(has_flow_groups && flow_group_of(&p)) &&
+	     rule_find(&p) >= RULES_MAX))
 		return TC_ACT_UNSPEC;
 	/* It is for the inner end, or the kernel would not take back what is given to it there. */
 	f.addresses = loop_addresses();

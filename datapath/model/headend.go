@@ -66,6 +66,9 @@ func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steerin
 		return Steering{Entry: -1, Results: []Result{r.pass(data)}}
 	}
 	r.Flow = p.tuple()
+	if p.staysOnLink(&f) {
+		return Steering{Entry: -1, Results: []Result{r.pass(data)}}
+	}
 	s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp,
 		result: r}
 	header, own := h.Flows[r.Flow]
@@ -140,6 +143,19 @@ func (p *packet) parsePorts() {
 		isICMPError(b[0], p.ipv6):
 		p.icmp = icmpOther
 	}
+}
+
+// staysOnLink reports whether a packet belongs to its link: no router sends it on, and so no
+// head-end.
+func (p *packet) staysOnLink(f *frame) bool {
+	stays := func(a netip.Addr) bool { return !isSingleHost(a) || a.IsLinkLocalUnicast() }
+	return !f.isUnicast() || stays(p.src) || stays(p.dst) || p.isNeighbourDiscovery()
+}
+
+func (p *packet) isNeighbourDiscovery() bool {
+	b := p.data[p.upper:p.end]
+	return p.ipv6 && p.isICMP() && p.fragment.kind == fragmentNone && len(b) >= icmpHeaderLength &&
+		b[0] >= icmpv6RouterSolicitation && b[0] <= icmpv6Redirect
 }
 
 // steered is a packet that a rule has chosen.

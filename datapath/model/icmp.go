@@ -25,6 +25,8 @@ const (
 	icmpv6LastError          = 4 // the four errors are 1 to 4
 	icmpv6EchoRequest        = 128
 	icmpv6EchoReply          = 129
+	icmpv6RouterSolicitation = 133 // the first type of neighbour discovery (RFC 4861)
+	icmpv6Redirect           = 137 // and the last
 )
 
 // icmpKind is what an ICMP packet is, of the IP header's own family.

@@ -99,16 +99,19 @@ func TestHeadendIsAHop(t *testing.T) {
 	}
 }
 
-// TestHeadendAnswersHosts: a head-end says nothing in the name of a group, nor to what is no host.
+// TestHeadendAnswersHosts: a head-end says nothing in the name of a group, nor to what is no host,
+// as it leaves these to the kernel; nor to an address in its own name.
 func TestHeadendAnswersHosts(t *testing.T) {
 	for _, test := range []struct{ src, dst, want string }{
 		{"198.51.100.7", "192.0.2.80", "too_big_answered"},
-		{"198.51.100.7", "239.1.2.3", "packet_too_big"},
-		{"198.51.100.7", "255.255.255.255", "packet_too_big"},
-		{"127.0.0.1", "192.0.2.80", "packet_too_big"},
+		{"198.51.100.7", "198.51.100.7", "packet_too_big"},
+		{"198.51.100.7", "239.1.2.3", "pass"},
+		{"198.51.100.7", "255.255.255.255", "pass"},
+		{"127.0.0.1", "192.0.2.80", "pass"},
 		{"2001:db8:c1::7", "2001:db8:80::80", "too_big_answered"},
-		{"2001:db8:c1::7", "ff0e::1", "packet_too_big"},
-		{"::1", "2001:db8:80::80", "packet_too_big"},
+		{"2001:db8:c1::7", "2001:db8:c1::7", "packet_too_big"},
+		{"2001:db8:c1::7", "ff0e::1", "pass"},
+		{"::1", "2001:db8:80::80", "pass"},
 	} {
 		packet := web4("A").From(addr(test.src)).To(addr(test.dst), 80)
 		packet.Payload = make([]byte, 1400)

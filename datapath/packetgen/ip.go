@@ -15,10 +15,13 @@ const (
 	ipv6HeaderLength = 40
 )
 
-// appendLink appends an Ethernet header, with VLAN tags in two of five frames: one, two,
-// or sometimes one too many.
+// appendLink appends an Ethernet header, of one frame in sixteen to a group, with VLAN tags in two
+// of five: one, two, or sometimes one too many.
 func (g *Generator) appendLink(etherType uint16) {
 	g.appendNoise(12)
+	if g.frame[1]&7 != 0 {
+		g.frame[0] &^= 1 // for one node
+	}
 	tags := 0
 	if g.percent(40) {
 		tags = 1 + g.below(2)

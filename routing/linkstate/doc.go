@@ -4,10 +4,11 @@
 // End.X, as far as they are announced. FRRouting 8.4 does not show SIDs: a router's SID is its
 // locator then, which the IGP announces as a prefix.
 //
-// A router that is not for transit, as it tells (the overload bit of IS-IS, the R-bit and the V6-bit
-// of OSPFv3), is marked as such: no path is to lead through it.
+// A router that is not for transit, as it tells (the overload bit of IS-IS, the R-bit and the
+// V6-bit of OSPFv3), is marked as such: no path is to lead through it.
 //
 // A link counts when both of its ends tell of it, as in the IGP's own computation. A LAN becomes a
-// link between each two of its routers, which share a risk: those that tell of it, and that its node
-// tells of. Delays are in microseconds; if not all links tell of theirs, metrics stand for them.
+// link between each two of its routers, which share a risk: those that tell of it, and that its
+// node tells of. Delays are in microseconds; if not all links tell of theirs, metrics stand for
+// them.
 package linkstate

@@ -109,8 +109,8 @@ func TestOSPF6(t *testing.T) {
 	}
 }
 
-// Of two parallel links one has the greatest metric at one end: it is left out, and the other one is
-// what it was.
+// Of two parallel links one has the greatest metric at one end: it is left out, and the other one
+// is what it was.
 func TestISISGreatestMetric(t *testing.T) {
 	db := isis(t, "isis.txt")
 	db.Text = []byte(strings.Replace(string(db.Text), "0000.0000.0002.00 (Metric: 11)",
@@ -132,8 +132,8 @@ r2>r1 weight 12 delay 12 capacity 0 risks [] sid :: back 0
 	}
 }
 
-// A router that has failed stays in the database until what it told is too old, but LANs do not list
-// it any more: it is on none.
+// A router that has failed stays in the database until what it told is too old, but LANs do not
+// list it any more: it is on none.
 func TestISISRouterFailedOnLAN(t *testing.T) {
 	db := isis(t, "isis.txt")
 	lan := "r2.04-00                   51   0x00000001  0x9133    1146    0/0/0\n" +

@@ -351,8 +351,8 @@ func (l link) alone() string {
 // dissolveLANs replaces the nodes that stand for LANs by links between their routers. What a router
 // says of its link to the LAN holds for its links to all others there. A router is on the LAN when
 // the LAN's node tells of it, too: that of one that fails stops at once, while what the router told
-// stays until it is too old (ISO 10589 section C.2.6, RFC 2328 section 16.1). It returns which links
-// were left out for that.
+// stays until it is too old (ISO 10589 section C.2.6, RFC 2328 section 16.1). It returns which
+// links were left out for that.
 func (d *domain) dissolveLANs() (alone []string) {
 	listed := map[[2]string]bool{} // LANs, and the routers there
 	for _, l := range d.links {

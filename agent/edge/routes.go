@@ -42,7 +42,8 @@ func (e *Room) checksKept() {
 	}
 	whole, err := e.checks.paths.Whole()
 	if err != nil {
-		e.Log.Warn("the kernel does not say whether routes of health checks are there", "error", err)
+		e.Log.Warn("the kernel does not say whether routes of health checks are there", "error",
+			err)
 		return
 	}
 	if !whole {

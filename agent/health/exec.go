@@ -16,8 +16,8 @@ import (
 )
 
 // probeExec runs the command in a process group of its own, so that no child of it outlives the
-// check, unless it leaves the group. The command finds what to check in its environment, and is to give the mark to its sockets
-// (SO_MARK), or its packets go another way than a client's.
+// check, unless it leaves the group. The command finds what to check in its environment, and is to
+// give the mark to its sockets (SO_MARK), or its packets go another way than a client's.
 func probeExec(ctx context.Context, c *config.Check, t Target) error {
 	command := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
 	command.Env = []string{

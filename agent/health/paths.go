@@ -139,7 +139,8 @@ func (p *Paths) Set(device string, source netip.Addr, wanted []Path) (err error)
 func (p *Paths) Whole() (bool, error) {
 	whole := true
 	for _, family := range families {
-		routes, err := linux.Routes(family, &netlink.Route{Table: pathTable, Protocol: pathProtocol},
+		routes, err := linux.Routes(family,
+			&netlink.Route{Table: pathTable, Protocol: pathProtocol},
 			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 		if err != nil {
 			return false, fmt.Errorf("list routes of health checks: %w", err)

@@ -79,8 +79,8 @@ type refusal struct {
 	reason        discovery.Reason
 }
 
-// open makes what is to speak, if the node file wants it, once the node runs: a start that is refused
-// has spoken to nobody. What the last agent learned holds until routing says otherwise.
+// open makes what is to speak, if the node file wants it, once the node runs: a start that is
+// refused has spoken to nobody. What the last agent learned holds until routing says otherwise.
 func (b *peering) open(n *config.Node) error {
 	b.found.Startup.Settled = true
 	if n.BGP == nil && n.Routing == nil {

@@ -172,8 +172,8 @@ func (p *Protections) find(name string) *RunningProtection {
 	return nil
 }
 
-// InstallProtections makes the head-end and the prober do what the protections' states say. What the
-// head-end refuses is owed.
+// InstallProtections makes the head-end and the prober do what the protections' states say. What
+// the head-end refuses is owed.
 func (p *Protections) InstallProtections() {
 	if !p.headend.steers() {
 		p.owe(nil)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
@@ -117,6 +118,22 @@ func TestAnnouncedIsLearned(t *testing.T) {
 				!r.Draining || len(r.Services) != 1 || reason != "" || !ours {
 				t.Errorf("%s at %s became %+v, %q, ours %t", vip, text, r, reason, ours)
 			}
+		}
+	}
+}
+
+// Only behaviours that go on in a carrier have an argument: what RFC 8986 says of End.DT6, End.DT4
+// and End.DT46 needs none, and RFC 9252 wants the length 0 then.
+func TestArguments(t *testing.T) {
+	for behavior, want := range map[srv6.Behavior]uint8{srv6.EndDT6: 0, srv6.EndDT4: 0,
+		srv6.EndDT46: 0, srv6.EndDT46COND: 64, srv6.EndOFFER: 64} {
+		r, reason, _ := bgp.Decode(t, speech, bgp.Encode(t, speech, bgp.Announcement{
+			VIP: netip.MustParseAddr("192.0.2.80"), Weight: 1,
+			SID: config.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d46::/64"),
+				Behavior: behavior}}))
+		if diff := cmp.Diff(discovery.Structure{Block: 32, Node: 16, Function: 16,
+			Argument: want}, r.Structure); diff != "" || reason != "" {
+			t.Errorf("%s, %q (-want +got):\n%s", behavior, reason, diff)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"sextant/config"
 	"sextant/lb/discovery"
+	"sextant/packet/srv6"
 )
 
 // Announcement is a route that this node originates.
@@ -111,13 +112,18 @@ func shortASN(asn uint32) uint16 {
 
 // sidTLV is the SRv6 L3 Service TLV (RFC 9252 section 2) of a SID in the F3216 format: what follows
 // the node's identifier up to the end of the prefix is the function, and what follows the prefix
-// the argument, which holds the rest of a carrier (RFC 9800).
+// the argument, which holds the rest of a carrier (RFC 9800). Behaviours that take none have the
+// length 0 (RFC 9252 section 3.2.1).
 func sidTLV(sid config.SID) gobgp.PrefixSIDTLVInterface {
 	bits := sid.Prefix.Bits()
 	var structure []gobgp.PrefixSIDTLVInterface
 	if function := bits - structureBlock - structureNode; function >= 0 {
+		argument := srv6Bits - bits
+		if sid.Behavior >= srv6.EndDT6 && sid.Behavior <= srv6.EndDT46 {
+			argument = 0
+		}
 		structure = append(structure, gobgp.NewSRv6SIDStructureSubSubTLV(
-			structureBlock, structureNode, uint8(function), uint8(srv6Bits-bits), 0, 0))
+			structureBlock, structureNode, uint8(function), uint8(argument), 0, 0))
 	}
 	information := gobgp.NewSRv6InformationSubTLV(sid.Prefix.Addr(), gobgp.SRBehavior(sid.Behavior),
 		structure...)

@@ -33,7 +33,8 @@ func (a *app) pathConfig() *cobra.Command {
 		Long: `Write disjoint paths as routes for Linux or FRR, or as segment routing headers.
 
 SIDs are those of the topology, or are numbered in the block: node i is BLOCK:i+1::, its links' End.X follow from e000 on. Each line
-says whether its list is forced: packets take this path and no other.`,
+says whether its list is forced: packets take this path and no other. Of the routes for Linux, which have rising metrics, the
+first is taken, and the next one when that is deleted.`,
 		Example: "  sextant path config zoo/Abilene Seattle New_York --for linux --prefix " +
 			"2001:db8:7::/48 --device eth0\n" +
 			"  sextant path config zoo/Abilene Seattle New_York --for srh --decap e046",
@@ -89,7 +90,7 @@ func (a *app) showConfig(o configOptions, args []string) error {
 	items := []configItem{}
 	var text strings.Builder
 	for _, p := range answer.Paths {
-		item, err := o.configure(plan, p, prefix)
+		item, err := o.configure(plan, p, len(items), prefix)
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,8 @@ func (o configOptions) plan(n *network) (sidlist.Plan, error) {
 	return plan, nil
 }
 
-func (o configOptions) configure(plan sidlist.Plan, p segment.Path,
+// configure writes a path; rank is how many are preferred to it.
+func (o configOptions) configure(plan sidlist.Plan, p segment.Path, rank int,
 	prefix netip.Prefix) (configItem, error) {
 	list, err := plan.List(p)
 	if err != nil {
@@ -128,7 +130,7 @@ func (o configOptions) configure(plan sidlist.Plan, p segment.Path,
 	item := configItem{List: list}
 	switch o.target {
 	case "linux":
-		item.Text = list.Route(prefix, o.device)
+		item.Text = list.Route(prefix, o.device, rank)
 	case "frr":
 		item.Text = list.FRR(prefix, o.device)
 	case "srh":

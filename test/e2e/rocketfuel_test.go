@@ -226,7 +226,7 @@ func (p *provider) check(from, to topology.Node, number int, path segment.Path) 
 	})
 	defer in.Close()
 	list.Carriers = nil // the routers know whole SIDs
-	route := list.Route(netip.PrefixFrom(target, 128), "eth0")
+	route := list.Route(netip.PrefixFrom(target, 128), "eth0", 0)
 	on(p.t, p.lab, p.names[from], "/bin/sh", "-c", route)
 	through := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		failure := c.Control(func(fd uintptr) {

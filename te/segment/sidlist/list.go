@@ -110,11 +110,15 @@ func (l List) travel() []netip.Addr {
 
 // Route is the command that makes Linux send what goes to dst over the path, out of an interface
 // (ip-route(8), encap seg6). The kernel puts its last segment first into the header, so the list is
-// in travel order.
-func (l List) Route(dst netip.Prefix, device string) string {
-	return fmt.Sprintf("ip -6 route add %s encap seg6 mode encap segs %s dev %s  # %s", dst,
-		join(l.travel(), ","), device, l)
+// in travel order. Of several routes to dst the kernel takes the one with the lowest rank, from 0
+// on: without ranks it would refuse all but one.
+func (l List) Route(dst netip.Prefix, device string, rank int) string {
+	return fmt.Sprintf("ip -6 route add %s encap seg6 mode encap segs %s dev %s metric %d  # %s",
+		dst, join(l.travel(), ","), device, linuxMetric+rank, l)
 }
+
+// linuxMetric is what Linux gives routes of IPv6 that say none (IP6_RT_PRIO_USER).
+const linuxMetric = 1024
 
 // FRR is the static route for FRRouting's staticd that does the same. FRRouting 9.1 was the first
 // to know segments there.

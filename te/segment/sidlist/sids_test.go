@@ -93,9 +93,9 @@ func TestListInFull(t *testing.T) {
 	}
 	dst := netip.MustParsePrefix("2001:db8:99::/48")
 	wantLines := "ip -6 route add 2001:db8:99::/48 encap seg6 mode encap segs " +
-		"fcbb:bb00:1:e002:4:f046:: dev eth1  # a->c, d (forced)\n" +
+		"fcbb:bb00:1:e002:4:f046:: dev eth1 metric 1025  # a->c, d (forced)\n" +
 		"! a->c, d (forced)\nipv6 route 2001:db8:99::/48 eth1 segments fcbb:bb00:1:e002:4:f046::"
-	if diff := cmp.Diff(wantLines, l.Route(dst, "eth1")+"\n"+l.FRR(dst, "eth1")); diff != "" {
+	if diff := cmp.Diff(wantLines, l.Route(dst, "eth1", 1)+"\n"+l.FRR(dst, "eth1")); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	if to, header, err := l.SRH(41, true); err != nil || to != l.Carriers[0] || header != nil {
@@ -121,8 +121,8 @@ func TestSIDsOfTheGraph(t *testing.T) {
 		t.Errorf("header %s to %v, %v; want %s", got, to, err, want)
 	}
 	const route = "ip -6 route add ::/0 encap seg6 mode encap segs " +
-		"fcbb:bb00:1:e002::,2001:db8:d:: dev eth0  # a->c, d (forced)"
-	if got, want := l.Route(netip.MustParsePrefix("::/0"), "eth0"), route; got != want {
+		"fcbb:bb00:1:e002::,2001:db8:d:: dev eth0 metric 1024  # a->c, d (forced)"
+	if got, want := l.Route(netip.MustParsePrefix("::/0"), "eth0", 0), route; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -99,9 +99,18 @@ func (l *Lab) choose(name string) ([]linkSide, error) {
 		return chosen, nil
 	}
 	names := lists.Map(l.Links, func(l Link) string { return l.Ends[0] + "--" + l.Ends[1] })
-	return nil, fmt.Errorf("lab %s has no link or end %q: %w; it has %s", l.Name, name,
-		os.ErrNotExist, enumerate(names))
+	return nil, absent(fmt.Sprintf("lab %s has no link or end %q; it has %s", l.Name, name,
+		enumerate(names)))
 }
+
+// absent is an error about what a lab does not have. It is [os.ErrNotExist] without its words,
+// which are of files.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+// Is is of package errors.
+func (absent) Is(target error) bool { return target == os.ErrNotExist }
 
 // isEnd tells that a name is that of an end, or of its node.
 func isEnd(name, end string) bool {

@@ -258,3 +258,10 @@ func TestWireOfTheKernelsChoice(t *testing.T) {
 		t.Errorf("the link is %q and does %v", s.Wire, s.Directions[0].Profile)
 	}
 }
+
+// A link that is not there is no file, and the links that are there are named.
+func TestNoSuchLink(t *testing.T) {
+	l := &lab.Lab{Name: "lab1", Links: []lab.Link{{Ends: [2]string{"a:eth0", "b:eth0"}}}}
+	err := l.ChangeLinks(t.Context(), "a--c", lab.LinkChange{})
+	wantError(t, err, os.ErrNotExist, `no link or end "a--c"; it has a:eth0--b:eth0`)
+}

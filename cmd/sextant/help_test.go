@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,18 +79,56 @@ func TestExamplesFitTheLab(t *testing.T) {
 	eachCommand(t, func(_, cmd *cobra.Command) {
 		for _, example := range strings.Split(cmd.Example, "\n") {
 			words := strings.Fields(example)
-			if len(words) < 5 || words[1] != "lab" || words[2] != "exec" && words[2] != "logs" {
+			if len(words) < 5 || words[1] != "lab" {
 				continue
 			}
-			spec := specs[words[3]]
-			there := spec != nil && slices.ContainsFunc(spec.Nodes,
-				func(n lab.NodeSpec) bool { return n.Name == words[4] })
+			there := true
+			switch words[2] {
+			case "exec", "logs":
+				spec := specs[words[3]]
+				there = spec != nil && slices.ContainsFunc(spec.Nodes,
+					func(n lab.NodeSpec) bool { return n.Name == words[4] })
+			case "link":
+				spec := specs[words[4]]
+				there = spec != nil && (len(words) < 6 || words[5][0] == '-' ||
+					hasLink(spec, words[5]))
+			}
 			if !there {
-				t.Errorf("%s: example %q: no example has such a lab and node", cmd.CommandPath(),
-					example)
+				t.Errorf("%s: example %q: no example has such a lab, and node or link in it",
+					cmd.CommandPath(), example)
 			}
 		}
 	})
+}
+
+// hasLink tells that a lab has a link NODE--NODE, or an end NODE:INTERFACE.
+func hasLink(spec *lab.Spec, name string) bool {
+	return slices.ContainsFunc(spec.Links, func(l lab.LinkSpec) bool {
+		a, b := l.Ends[0], l.Ends[1]
+		return slices.Contains([]string{a.Node + ":" + a.Interface, b.Node + ":" + b.Interface,
+			a.Node + "--" + b.Node, b.Node + "--" + a.Node}, name)
+	})
+}
+
+// Examples about topologies of the data sets need nothing else, so they run.
+func TestExamplesOfDataSetsRun(t *testing.T) {
+	sets := regexp.MustCompile(`^(zoo|zoo-unary|paper-table3)/`)
+	ran := 0
+	eachCommand(t, func(_, cmd *cobra.Command) {
+		for _, example := range strings.Split(cmd.Example, "\n") {
+			words := exampleWords(strings.NewReplacer("'", "", `"`, "").Replace(example))
+			if !slices.ContainsFunc(words, sets.MatchString) {
+				continue
+			}
+			ran++
+			if out := newWorld(t, fakeNode).run(words...); !strings.HasSuffix(out, "[exit 0]\n") {
+				t.Errorf("%s: example: %s", cmd.CommandPath(), out)
+			}
+		}
+	})
+	if ran == 0 {
+		t.Error("no example is about a topology of the data sets")
+	}
 }
 
 // exampleWords returns the arguments of sextant in an example, without what the shell takes. An

@@ -78,7 +78,7 @@ func (a *app) labLinkSet() *cobra.Command {
 		Long: `Change the impairments for packets that come from now on; packets under way keep theirs. ` + linkNames + `
 Quantities are ` + strings.Join(netem.Keys, ", ") + `, as in lab files; what is not named stays.`,
 		Example: `  sextant lab link set protection ingress:l1 delay 20ms loss 5%
-  sextant lab link set protection ingress--egress rate 10mbit`,
+  sextant lab link set protection ingress--p1 rate 10mbit`,
 		Annotations:       seeAlso("sextant lab link list", "sextant lab link cut"),
 		Args:              atLeast("LAB", "LINK", "QUANTITY", "VALUE"),
 		ValidArgsFunction: a.completeLinks,
@@ -106,7 +106,7 @@ func (a *app) labLinkCut() *cobra.Command {
 		Use: "cut LAB LINK", Short: "Drop all packets of a link",
 		Long: `Drop all packets of a link without a signal, as behind a switch: the interfaces keep their carrier unless
 --carrier is given. ` + linkNames,
-		Example:           "  sextant lab link cut protection ingress--egress",
+		Example:           "  sextant lab link cut protection ingress--p1",
 		Annotations:       seeAlso("sextant lab link restore"),
 		Args:              takes("LAB", "LINK"),
 		ValidArgsFunction: a.completeLinks,
@@ -130,7 +130,7 @@ func (a *app) labLinkRestore() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore LAB LINK", Short: "Restore a link that was cut",
 		Long:              "Restore a link that was cut, with its former impairments. " + linkNames,
-		Example:           "  sextant lab link restore protection ingress--egress",
+		Example:           "  sextant lab link restore protection ingress--p1",
 		Annotations:       seeAlso("sextant lab link cut"),
 		Args:              takes("LAB", "LINK"),
 		ValidArgsFunction: a.completeLinks,

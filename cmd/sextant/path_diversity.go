@@ -21,7 +21,7 @@ func (a *app) pathDiversity() *cobra.Command {
 never listed. With --through, packets first go to one of some nodes, whichever, as in Valiant load balancing.`,
 		Example: "  sextant path diversity fat-tree.graph --between host\n" +
 			"  sextant path diversity zoo-unary/Geant2012\n  sextant path diversity " +
-			"paper-table3/AS1239 --between SanJose",
+			"paper-table3/AS1239 --between San+Jose",
 		Annotations:       seeAlso("sextant path spf", "sextant path matrix"),
 		Args:              takes("TOPOLOGY"),
 		ValidArgsFunction: completeEnds,

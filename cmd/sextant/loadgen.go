@@ -267,6 +267,9 @@ func (a *app) showLoad(cut error, done uint64, v view) error {
 	if err := a.show(v); err != nil {
 		return err
 	}
+	if errors.Is(cut, context.Canceled) {
+		cut = nil // who interrupted it has the result
+	}
 	if cut == nil && done == 0 {
 		return errors.New("there was no right answer; see the failures above")
 	}

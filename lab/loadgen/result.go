@@ -54,8 +54,9 @@ func (s *sample) mean() float64 {
 }
 
 func (s *sample) distribution() Distribution {
-	at := func(percentile float64) float64 {
-		return float64(s.histogram.ValueAtPercentile(percentile)) / 1000
+	at := func(percentile float64) float64 { // the histogram knows the end of a range of values
+		value := float64(s.histogram.ValueAtPercentile(percentile)) / 1000
+		return min(max(value, milliseconds(s.min)), milliseconds(s.max))
 	}
 	return Distribution{
 		Count:  uint64(s.histogram.TotalCount()),

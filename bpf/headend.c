@@ -400,16 +400,12 @@ static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const
 }
 
 static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-				 __u32 index)
+				 struct rule *r, __u32 index)
 {
-	struct rule *r = rule_at(index);
+	int verdict = refuse(ctx, p);
 	__u32 mtu = 0;
 	__u64 hash;
-	int verdict;
 
-	if (!r)
-		return pass();
-	verdict = refuse(ctx, p);
 	if (verdict >= 0)
 		return verdict;
 	if (r->mtu && p->length > r->mtu)
@@ -449,14 +445,12 @@ static __always_inline int copy_send(struct xdp_md *ctx, const struct copy_note 
 		.ipv4 = note->ipv4,
 	};
 	const struct list *list;
-	struct rule *r = rule_at(index);
 	struct frame f = {};
+	struct rule *r;
 
 	copy = copy_claim(policy, note->number);
-	if (!r || r->policy != policy ||
-	    r->action != ACTION_MIRROR) /* the table was replaced meanwhile */
-		r = rule_at(rule_of_policy(policy));
-	if (!r || r->action != ACTION_MIRROR || copy >= LISTS_MAX || copy >= r->lists)
+	r = rule_of_policy(policy, index); /* the table may have been replaced meanwhile */
+	if (!r || copy >= LISTS_MAX || copy >= r->lists)
 		return drop(REASON_NO_PATH);
 	list_count(policy, copy, load.length);
 	list = &r->list[copy & (LISTS_MAX - 1)];
@@ -532,8 +526,9 @@ static __noinline int packet_arrive(struct xdp_md *ctx)
 	struct packet p = {};
 	struct frame f = {};
 	int reason = packet_read(ctx, &f, &p);
+	struct rule *r;
+	__u32 index;
 	int verdict;
-	__u32 rule;
 
 	if (reason < 0)
 		return pass();
@@ -544,8 +539,8 @@ static __noinline int packet_arrive(struct xdp_md *ctx)
 		if (verdict >= 0)
 			return verdict;
 	}
-	rule = rule_find(&p);
-	return rule < RULES_MAX ? steer(ctx, &f, &p, rule) : pass();
+	r = rule_choose(&p, &index);
+	return r ? steer(ctx, &f, &p, r, index) : pass();
 }
 
 SEC("xdp")
@@ -590,7 +585,7 @@ int headend_divert(struct __sk_buff *skb)
 	ports_parse(&c, &p);
 	if (stays_on_link(&c, &f, &p) ||
 	    (!(has_flow_paths && flow_path_at(&p)) && !(has_flow_groups && flow_group_of(&p)) &&
-	     rule_find(&p) >= RULES_MAX))
+	     rule_find(&p) == RULES_MAX))
 		return TC_ACT_UNSPEC;
 	/* It is for the inner end, or the kernel would not take back what is given to it there. */
 	f.addresses = loop_addresses();

@@ -55,6 +55,7 @@ type Headend struct {
 	noChange error         // why the kernel does not take that filter
 	hops     hopNumbers
 	flows    sharedLists
+	tables   uint32 // how many were set: the number of the last one
 	epoch    uint8
 }
 
@@ -244,7 +245,7 @@ func (h *Headend) Source() srpolicy.Source {
 }
 
 // SetTable replaces all rules, policies and segment lists in one step: a packet sees the old table
-// or the new one.
+// or the new one, see rule_choose. A copy that comes out of the loop then is another packet.
 func (h *Headend) SetTable(t srpolicy.Table) error {
 	if len(t) > srpolicy.MaxRules {
 		return fmt.Errorf("set steering table: %d rules; at most %d fit", len(t), srpolicy.MaxRules)
@@ -260,8 +261,11 @@ func (h *Headend) SetTable(t srpolicy.Table) error {
 			return fmt.Errorf("set steering table: %w", err)
 		}
 	}
+	h.tables++
 	for i, entry := range t {
-		if err := rules.Put(uint32(i), ruleOf(entry, h.hops.number)); err != nil {
+		rule := ruleOf(entry, h.hops.number)
+		rule.Table = h.tables
+		if err := rules.Put(uint32(i), rule); err != nil {
 			return fmt.Errorf("set rule %d: %w", i+1, err)
 		}
 	}

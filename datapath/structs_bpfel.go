@@ -628,7 +628,8 @@ type rule struct {
 	Shares   [8]uint32 // SPLIT_FLOW: flows up to this hash take the list
 	Schedule [64]uint8 // SPLIT_PACKET: lists in turn
 	Turns    uint8     // of the schedule
-	Reserved [7]uint8
+	Reserved [3]uint8
+	Table    uint32 // which one it is of: each has another number
 	List     [8]list
 }
 

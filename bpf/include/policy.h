@@ -45,7 +45,8 @@ struct rule {
 	__u32 shares[LISTS_MAX]; /* SPLIT_FLOW: flows up to this hash take the list */
 	__u8 schedule[SCHEDULE_MAX]; /* SPLIT_PACKET: lists in turn */
 	__u8 turns; /* of the schedule */
-	__u8 reserved[7];
+	__u8 reserved[3];
+	__u32 table; /* which one it is of: each has another number */
 	struct list list[LISTS_MAX];
 };
 
@@ -124,42 +125,77 @@ static __always_inline bool rule_matches(const struct match *m, const struct pac
 	       port_matches(m->destination_ports, p->flow.ports >> 16);
 }
 
-static __always_inline struct rule *rule_at(__u32 index)
+/* The table in use. It may be another one when it is asked for again. */
+static __always_inline void *rules_now(void)
 {
 	__u32 zero = 0;
-	void *rules = bpf_map_lookup_elem(&steering, &zero);
 
+	return bpf_map_lookup_elem(&steering, &zero);
+}
+
+static __always_inline struct rule *rule_at(void *rules, __u32 index)
+{
 	return rules ? bpf_map_lookup_elem(rules, &index) : 0;
 }
 
-/* The number of the first rule that chooses the packet, or RULES_MAX. Not inlined, for the
- * verifier's sake. */
-__noinline __u32 rule_find(const struct packet *p)
+/* The number of the first rule that chooses the packet, and in the upper half that of its table;
+ * or RULES_MAX. Not inlined, for the verifier's sake: so it can't be given the table. */
+__noinline __u64 rule_find(const struct packet *p)
 {
+	void *rules = rules_now();
+
 	if (!p)
 		return RULES_MAX;
 	for (__u32 i = 0; i < RULES_MAX; i++) {
-		struct rule *r = rule_at(i);
+		struct rule *r = rule_at(rules, i);
 
 		if (!r || r->action == ACTION_NONE)
 			return RULES_MAX;
 		if (rule_matches(&r->match, p))
-			return i;
+			return (__u64)r->table << 32 | i;
 	}
 	return RULES_MAX;
 }
 
-/* The number of a rule that mirrors for a policy, or RULES_MAX. Not inlined, for the verifier's
- * sake. */
-static __noinline __u32 rule_of_policy(__u32 policy)
+/*
+ * The first rule that chooses the packet, and its number; or none. If the table is replaced between
+ * the search and the look at what was found, the new one is searched. It is not replaced twice
+ * within one packet: the kernel ends a replacement when all programs have ended that may have met
+ * the old one (maybe_wait_bpf_programs).
+ */
+static __always_inline struct rule *rule_choose(const struct packet *p, __u32 *index)
 {
-	for (__u32 i = 0; i < RULES_MAX; i++) {
-		struct rule *r = rule_at(i);
+	__u64 found = rule_find(p);
+	struct rule *r = rule_at(rules_now(), found);
 
-		if (!r || r->action == ACTION_NONE)
-			return RULES_MAX;
-		if (r->policy == policy && r->action == ACTION_MIRROR)
-			return i;
+	if (r && r->table != found >> 32) {
+		found = rule_find(p);
+		r = rule_at(rules_now(), found);
 	}
-	return RULES_MAX;
+	*index = found;
+	return r;
+}
+
+static __always_inline bool rule_mirrors(const struct rule *r, __u32 policy)
+{
+	return r->policy == policy && r->action == ACTION_MIRROR;
+}
+
+/* A rule that mirrors for a policy, if possible the one of this number; or none. Not inlined, for
+ * the verifier's sake. */
+static __noinline struct rule *rule_of_policy(__u32 policy, __u32 index)
+{
+	void *rules = rules_now();
+	struct rule *r = rule_at(rules, index);
+
+	if (r && rule_mirrors(r, policy))
+		return r;
+	for (__u32 i = 0; i < RULES_MAX; i++) {
+		r = rule_at(rules, i);
+		if (!r || r->action == ACTION_NONE)
+			return 0;
+		if (rule_mirrors(r, policy))
+			return r;
+	}
+	return 0;
 }

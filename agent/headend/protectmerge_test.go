@@ -29,6 +29,7 @@ func bank() *RunningProtection {
 			Links: []protection.Link{{From: "r1", To: router}, {From: router, To: "r7"}}})
 	}
 	x.Begin(protection.Plan{Paths: paths})
+	x.carries = x.State.Carrying()
 	return x
 }
 
@@ -77,7 +78,7 @@ func TestEgressThatLacksFlows(t *testing.T) {
 	} {
 		x := bank()
 		x.merging = mergingOf(x.Protection, c.merged)
-		state, reason := x.standing("")
+		state, reason := x.standing("", "")
 		if state != c.state || reason != x.mergeText() {
 			t.Errorf("%s: %s: %s", c.name, state, reason)
 		}
@@ -87,17 +88,17 @@ func TestEgressThatLacksFlows(t *testing.T) {
 		}
 	}
 	x := bank()
-	if state, reason := x.standing(""); state != api.Degraded || !strings.Contains(reason,
+	if state, reason := x.standing("", ""); state != api.Degraded || !strings.Contains(reason,
 		"has not said yet that it merges flows 32776,") {
 		t.Errorf("before the egress answered: %s: %s", state, reason)
 	}
 	x.Redundancy = config.NotNumbered // so nothing is to be merged
-	if state, reason := x.standing(""); state != api.Protected || reason != "" {
+	if state, reason := x.standing("", ""); state != api.Protected || reason != "" {
 		t.Errorf("copies without numbers: %s: %s", state, reason)
 	}
 	x = bank()
 	x.Agent = netip.AddrPort{}
-	if state, reason := x.standing(""); state != api.Protected || reason != "" {
+	if state, reason := x.standing("", ""); state != api.Protected || reason != "" {
 		t.Errorf("of an egress whose agent is not known: %s: %s", state, reason)
 	}
 }

@@ -29,8 +29,8 @@ type Sequence struct {
 }
 
 // Take enters the number of a datagram, modulo 2^22, that came at a steady time (nanoseconds): one
-// of which a clock that is set makes no silence, and ends none. It is false for a datagram that came
-// before, or that may have: it is not to be believed.
+// of which a clock that is set makes no silence, and ends none. It is false for a datagram that
+// came before, or that may have: it is not to be believed.
 func (s *Sequence) Take(number uint32, nowNS int64) bool {
 	if !s.enter(number, nowNS) {
 		return false

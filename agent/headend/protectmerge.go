@@ -63,8 +63,8 @@ func (x *RunningProtection) mergeText() string {
 		return ""
 	}
 	return fmt.Sprintf("the egress's agent at %s has no flows %s of SID %s in its merge section, "+
-		"and drops copies of these; add them to merge.sids there, or choose with --flow those that "+
-		"it has", x.Agent, config.FormatFlows(x.lacking), x.Egress)
+		"and drops copies of these; add them to merge.sids there, or choose with --flow those "+
+		"that it has", x.Agent, config.FormatFlows(x.lacking), x.Egress)
 }
 
 // refuseUnmerged asks the egress of a protection that is to be for its flows. If it does not

@@ -83,7 +83,7 @@ func (g telemetryGenerator) options(next uint8) []byte {
 	b := []byte{next, 0}
 	switch g.IntN(8) {
 	case 0: // an option of others, or padding that moves the rest
-		size := g.pick(0, 2, 4)
+		size := g.pick(0, 2, 4, 2, 4, 236, 238)
 		b = append(append(b, uint8(g.pick(1, 5, 0x3e)), uint8(size)), g.octets(size)...)
 	case 1:
 		b = append(b, make([]byte, g.IntN(4))...)

@@ -294,10 +294,10 @@ func TestTelemetryOptionPackets(t *testing.T) {
 			w.becomes(t, "telemetry_sink", full, plain)
 			other := with("0003 0100 311a 0000 5e01 1002 820000 00 0000000000000000" + hop)
 			w.becomes(t, "telemetry_transit", other, other) // another namespace
-			beside := with("0004 0502 0000 0100 311a 0000 5e00 1000 820000 00" + hop + hop + "0100")
-			padded := with("0004 0502 0000 0100 011a 0000 0000 0000 000000 00" +
-				strings.Repeat("00", 16) + "0100")
-			w.becomes(t, "telemetry_sink", beside, padded) // the router alert stays
+			beside := with("0004 0502 0000 0100 311a 0000 5e00 1000 820000 00" + hop + hop +
+				"0102 0000")
+			alert := with("0000 0502 0000 0100")
+			w.becomes(t, "telemetry_sink", beside, alert) // the router alert stays
 		})
 		w = newTelemetryWorld(t, model.EncodingPathTracing)
 		w.world.run(t, "path tracing, "+path.name, func(t *testing.T) {

@@ -25,6 +25,7 @@ struct hop_option {
 	__u32 length; /* octets of its data */
 	__u32 header; /* octets of the hop-by-hop header */
 	__u32 next; /* protocol behind the header */
+	__u32 from, to; /* it and the padding around it, if it is not alone */
 	bool alone; /* besides, there is only padding */
 	__u8 reserved[3];
 };
@@ -91,7 +92,7 @@ __noinline int hop_option_find(struct __sk_buff *skb, struct hop_option *o)
 
 	if (!o)
 		return 0;
-	*o = (struct hop_option){ .alone = true };
+	*o = (struct hop_option){ .from = at, .alone = true };
 	if (!hop_options(skb, o))
 		return 0;
 	if (hop_option_alone(skb, o))
@@ -109,12 +110,27 @@ __noinline int hop_option_find(struct __sk_buff *skb, struct hop_option *o)
 			o->length = option[1];
 		} else if (option[0] > OPTION_PADN) {
 			o->alone = false;
+			if (!o->kind)
+				o->from = at + size;
+			else if (!o->to)
+				o->to = at;
 		}
 		at += size;
 	}
+	if (!o->to)
+		o->to = at;
 	if (at < end)
 		o->alone = false;
 	return 0;
+}
+
+/* Makes padding of octets that are 0; a single one is Pad1 already. */
+static __always_inline void padding_write(struct int_scratch *s, __u32 at, __u32 octets)
+{
+	if (octets < 2)
+		return;
+	*octet_at(s, at) = OPTION_PADN;
+	*octet_at(s, at + 1) = octets - 2;
 }
 
 /* Writes a hop-by-hop header of so many octets behind a copied IPv6 header: one option, whose data
@@ -122,7 +138,7 @@ __noinline int hop_option_find(struct __sk_buff *skb, struct hop_option *o)
 static __always_inline void hop_option_write(struct int_scratch *s, __u32 kind, __u32 length,
 					     __u32 header)
 {
-	__u32 at = sizeof(struct ipv6hdr), padding = header - 6 - length;
+	__u32 at = sizeof(struct ipv6hdr);
 
 	for (__u32 i = 0; i < HOP_OPTIONS_MAX; i += INT_WORD) {
 		if (i >= header)
@@ -134,9 +150,6 @@ static __always_inline void hop_option_write(struct int_scratch *s, __u32 kind, 
 	*octet_at(s, at + 2) = OPTION_PADN;
 	*octet_at(s, at + 4) = kind;
 	*octet_at(s, at + 5) = length;
-	if (padding > 1) { /* one octet of 0 is Pad1 */
-		*octet_at(s, at + 6 + length) = OPTION_PADN;
-		*octet_at(s, at + 7 + length) = padding - 2;
-	}
+	padding_write(s, at + 6 + length, header - 6 - length);
 	*octet_at(s, __builtin_offsetof(struct ipv6hdr, nexthdr)) = IPPROTO_HOPOPTS;
 }

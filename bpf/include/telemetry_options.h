@@ -264,29 +264,33 @@ static __always_inline void option_see(struct __sk_buff *skb, const struct hop_o
 	stack_see(skb, &stack, sight);
 }
 
-/* Takes the whole header out; beside other options, the telemetry becomes padding. */
+/*
+ * Takes the whole header out; beside other options, the telemetry and the padding around it, but
+ * for what keeps those behind at multiples of 8 octets: Linux drops a packet with more than 7 of
+ * padding in a row.
+ */
 static __always_inline int option_take_out(struct __sk_buff *skb, const struct hop_option *o)
 {
-	__u32 zero = 0, header = o->header;
+	__u32 zero = 0, less = o->header, kept = sizeof(struct ipv6hdr), padding = 0;
 	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
 
-	if (!s)
-		return outcome_count(TELEMETRY_REFUSED);
 	if (!o->alone) {
-		for (int i = 0; i < 264; i += INT_WORD)
-			put32(s, i, 0);
-		*octet_at(s, 0) = OPTION_PADN;
-		*octet_at(s, 1) = o->length;
-		if (bpf_skb_store_bytes(skb, o->at, s->octets, some(2 + o->length, 512),
-					BPF_F_RECOMPUTE_CSUM))
-			return outcome_count(TELEMETRY_REFUSED);
-		return outcome_count(TELEMETRY_REMOVED);
+		kept = o->from - sizeof(struct ethhdr);
+		padding = (o->to - o->from) & 7;
+		less = o->to - o->from - padding;
 	}
-	if (!int_copy(skb, s, sizeof(struct ipv6hdr)))
+	if (!s || !int_copy(skb, s, kept))
 		return outcome_count(TELEMETRY_REFUSED);
-	*octet_at(s, __builtin_offsetof(struct ipv6hdr, nexthdr)) = o->next;
-	length_add(s, 4, -header);
-	if (!store(skb, s, -header, sizeof(struct ipv6hdr)))
+	if (o->alone) {
+		*octet_at(s, __builtin_offsetof(struct ipv6hdr, nexthdr)) = o->next;
+	} else {
+		*octet_at(s, sizeof(struct ipv6hdr) + 1) -= less / 8;
+		for (int i = 0; i < 8; i++)
+			*octet_at(s, kept + i) = 0;
+		padding_write(s, kept, padding);
+	}
+	length_add(s, 4, -less);
+	if (!store(skb, s, -less, kept + padding))
 		return outcome_count(TELEMETRY_REFUSED);
 	return outcome_count(TELEMETRY_REMOVED);
 }

@@ -26,6 +26,8 @@ const (
 	midpointOctets  = 3
 	hopOptionsLimit = 8 // options that are walked: HOP_OPTIONS
 	optionPadN      = 1
+	// octets of a hop-by-hop header that a sink can move: INT_HEAD less the IPv6 header
+	hopOptionsMoved = 240
 )
 
 // optionData is how many octets the option of so many nodes has.
@@ -51,6 +53,8 @@ type telemetryOption struct {
 	at     int    // of the option, from the start of the frame
 	octets []byte // the option
 	alone  bool   // besides, there is only padding
+	from   int    // where the padding before the option begins, in the header
+	to     int    // where that behind it ends
 }
 
 const hopByHopAt = 14 + 40
@@ -66,7 +70,8 @@ func findOption(frame []byte) (o telemetryOption, ok bool) {
 	if size > payload || hopByHopAt+payload > len(frame) {
 		return o, false
 	}
-	o = telemetryOption{frame: frame, header: frame[hopByHopAt : hopByHopAt+size], alone: true}
+	o = telemetryOption{frame: frame, header: frame[hopByHopAt : hopByHopAt+size], alone: true,
+		from: 2}
 	rest := o.header[2:]
 	for range hopOptionsLimit {
 		if len(rest) == 0 {
@@ -80,15 +85,21 @@ func findOption(frame []byte) (o telemetryOption, ok bool) {
 			}
 			octets = 2 + int(rest[1])
 		}
+		at := len(o.header) - len(rest)
 		switch kind := rest[0]; {
 		case o.octets == nil && (kind == telemetry.OptionIOAM ||
 			kind == telemetry.OptionPathTracing):
 			o.octets = rest[:octets]
-			o.at = hopByHopAt + len(o.header) - len(rest)
-		case kind > optionPadN:
-			o.alone = false
+			o.at = hopByHopAt + at
+		case kind > optionPadN && o.octets == nil:
+			o.alone, o.from = false, at+octets
+		case kind > optionPadN && o.to == 0:
+			o.alone, o.to = false, at
 		}
 		rest = rest[octets:]
+	}
+	if o.to == 0 {
+		o.to = len(o.header) - len(rest)
 	}
 	o.alone = o.alone && len(rest) == 0
 	return o, o.octets != nil
@@ -196,12 +207,7 @@ func (n TelemetryNode) sourceOption(f telemetryFrame, class TelemetryClass,
 	if err != nil {
 		panic("model: an option that does not fit: " + err.Error())
 	}
-	switch padding := size - len(header); {
-	case padding == 1:
-		header = append(header, 0)
-	case padding > 1:
-		header = append(append(header, optionPadN, byte(padding-2)), make([]byte, padding-2)...)
-	}
+	header = appendPadding(header, size-len(header))
 	r := f.only(TelemetryInserted)
 	r.Frame = slices.Concat(f.frame[:hopByHopAt], header, f.frame[hopByHopAt:])
 	r.Frame[14+6] = 0
@@ -252,16 +258,31 @@ func (n TelemetryNode) sinkOption(o telemetryOption, trace telemetry.Trace) Tele
 			r.Seen.lookThroughTrace(trace)
 		}
 	}
+	var header []byte
 	if !o.alone {
-		padding := slices.Concat([]byte{optionPadN, o.octets[1]}, make([]byte, len(o.octets)-2))
-		return TelemetryResult{Frame: o.writes(TelemetryRemoved, padding).Frame, Counted: true,
-			Outcome: TelemetryRemoved, Seen: r.Seen}
+		if o.from > hopOptionsMoved {
+			r.Outcome = TelemetryRefused
+			return r
+		}
+		header = appendPadding(slices.Clone(o.header[:o.from]), (o.to-o.from)%8)
+		header = append(header, o.header[o.to:]...)
+		header[1] = uint8(len(header)/8 - 1)
 	}
-	r.Frame = slices.Concat(o.frame[:hopByHopAt], o.frame[hopByHopAt+len(o.header):])
-	r.Frame[14+6] = o.header[0]
+	r.Frame = slices.Concat(o.frame[:hopByHopAt], header, o.frame[hopByHopAt+len(o.header):])
+	if o.alone {
+		r.Frame[14+6] = o.header[0]
+	}
 	payload := binary.BigEndian.Uint16(o.frame[14+4:])
-	binary.BigEndian.PutUint16(r.Frame[14+4:], payload-uint16(len(o.header)))
+	binary.BigEndian.PutUint16(r.Frame[14+4:], payload+uint16(len(header)-len(o.header)))
 	return r
+}
+
+// appendPadding appends as many octets that say nothing, fewer than 8.
+func appendPadding(b []byte, octets int) []byte {
+	if octets < 2 {
+		return append(b, make([]byte, octets)...)
+	}
+	return append(append(b, optionPadN, byte(octets-2)), make([]byte, octets-2)...)
 }
 
 // lookThroughTrace takes the longest queue and the nodes from a trace.

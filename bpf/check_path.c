@@ -39,8 +39,11 @@ int check_path(struct __sk_buff *skb)
 	if (!way || (void *)(inner + sizeof(struct iphdr)) > (void *)(long)skb->data_end)
 		return BPF_DROP;
 	if (inner[0] >> 4 == 6) {
-		/* traffic class and flow label are those of the packet */
+		/* Traffic class and flow label are those of the packet, but for the 12 bits of the
+		 * label in which the host would read a note of another host. */
 		__builtin_memcpy(&outer, inner, sizeof(__u32));
+		outer.flow_lbl[0] &= 0xf0;
+		outer.flow_lbl[1] = 0;
 		outer.nexthdr = IPPROTO_IPV6;
 		outer.hop_limit = inner[IPV6_HOP_LIMIT_OFFSET];
 	} else {

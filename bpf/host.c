@@ -40,7 +40,8 @@ static __always_inline __u32 service_index(const struct packet *p)
 
 /*
  * The outer flow label is the flow hash's, but for a note of the candidate before in its upper 12
- * bits. Its lower 8 bits stay: they choose among equal paths.
+ * bits. Its lower 8 bits stay: they choose among equal paths. A label whose upper 12 bits are 0, as
+ * that of a health check, has no note and gets none.
  */
 #define NOTE_LABEL_SHIFT 8
 
@@ -75,7 +76,7 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 	struct host_traffic *t;
 	struct offer offer = {};
 	struct ipv6hdr *ip;
-	__u32 difference, answer = 0;
+	__u32 label, difference, answer = 0;
 	bool refused;
 	__u64 hash;
 
@@ -95,8 +96,9 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 			return true;
 	}
 	hash = outer->hash;
-	difference = (bpf_ntohl(*(__be32 *)ip) & 0xfffff) ^ label_of(hash);
-	if (!(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
+	label = bpf_ntohl(*(__be32 *)ip) & 0xfffff;
+	difference = label ^ label_of(hash);
+	if (label >> NOTE_LABEL_SHIFT && !(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
 		offer.told = difference >> NOTE_LABEL_SHIFT;
 	refused = offer.left && refused_lately(hash, settings.refusal_jiffies);
 	if (!refused) {
@@ -113,7 +115,7 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 	t->refused++;
 	if (!refused)
 		refusal_remember(hash);
-	if (answer) /* replaces the note of the candidate before */
+	if (answer && label >> NOTE_LABEL_SHIFT) /* replaces the note of the candidate before */
 		*(__be32 *)ip ^= bpf_htonl((answer ^ offer.told) << NOTE_LABEL_SHIFT);
 	return false;
 }

@@ -76,7 +76,7 @@ func FuzzCheckPath(f *testing.F) {
 }
 
 // routeChecks leads packets for the VIPs through the program, and those for the SIDs to the wire.
-func routeChecks(f *testing.F, program *CheckPaths) {
+func routeChecks(f testing.TB, program *CheckPaths) {
 	near := setUp(f, "near")
 	for _, vip := range checkVIPs {
 		encap := &netlink.BpfEncap{}
@@ -91,7 +91,7 @@ func routeChecks(f *testing.F, program *CheckPaths) {
 }
 
 // rawSocket sends packets with their IP header.
-func rawSocket(f *testing.F, family int) int {
+func rawSocket(f testing.TB, family int) int {
 	fd, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
 	must(f, err)
 	f.Cleanup(func() { unix.Close(fd) })
@@ -130,7 +130,7 @@ func outerOf(t *testing.T, mark, hops uint8, flow uint32, inner []byte) []byte {
 		SrcIP: checkSource.AsSlice(), DstIP: checkSID(mark).AsSlice()}
 	if inner[0]>>4 == 6 {
 		outer.NextHeader = layers.IPProtocolIPv6
-		outer.TrafficClass, outer.FlowLabel = uint8(flow>>20), flow&0xfffff
+		outer.TrafficClass, outer.FlowLabel = uint8(flow>>20), flow&0xff
 	}
 	return serialized(t, &layers.Ethernet{SrcMAC: nearMAC, DstMAC: routerMAC,
 		EthernetType: layers.EthernetTypeIPv6}, outer, gopacket.Payload(inner))

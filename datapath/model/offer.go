@@ -144,7 +144,7 @@ func (v *visit) decide(r *Result, service *HostService) bool {
 		Told: told, Now: v.now,
 	})
 	service.State = next
-	if !answer.Accept && answer.Tell != 0 {
+	if !answer.Accept && answer.Tell != 0 && v.outer.flowLabel()>>noteLabelShift != 0 {
 		v.tell = uint32(answer.Tell^told) << noteLabelShift
 	}
 	return answer.Accept
@@ -155,10 +155,11 @@ func (v *visit) decide(r *Result, service *HostService) bool {
 const noteLabelShift = 8
 
 // note reads what the candidate before has told: by how much the outer flow label differs from that
-// of the flow.
+// of the flow. Labels whose upper bits are 0, as those of health checks, have no note and get none.
 func (v *visit) note(t flow.Tuple) acceptance.Note {
-	difference := v.outer.flowLabel() ^ flow.Label(v.host.FlowHash.Hash(v.host.Secret, t))
-	if difference&(1<<noteLabelShift-1) != 0 {
+	label := v.outer.flowLabel()
+	difference := label ^ flow.Label(v.host.FlowHash.Hash(v.host.Secret, t))
+	if label>>noteLabelShift == 0 || difference&(1<<noteLabelShift-1) != 0 {
 		return 0 // the label is of another making
 	}
 	return acceptance.Note(difference >> noteLabelShift)

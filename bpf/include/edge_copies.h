@@ -68,12 +68,13 @@ static __noinline int copies_leave(struct xdp_md *ctx, const struct path *second
 	struct second_copy *note;
 
 	copy_lead(&destination, second, 1);
-	count_in(&outcomes, OUTCOME_COPIED);
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*note)))
 		return XDP_PASS;
 	note = (void *)(long)ctx->data_meta;
-	if ((void *)(note + 1) <= (void *)(long)ctx->data)
-		note->destination = destination;
+	if ((void *)(note + 1) > (void *)(long)ctx->data)
+		return XDP_PASS;
+	note->destination = destination;
+	count_in(&outcomes, OUTCOME_COPIED);
 	return XDP_PASS;
 }
 

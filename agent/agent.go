@@ -155,7 +155,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	servers, err := httpserver.Listen("agent", options.Node.API.Socket,
+	servers, err := httpserver.Listen("agent", "api.socket", options.Node.API.Socket,
 		options.Node.API.Metrics, options.Log)
 	if err != nil {
 		return err

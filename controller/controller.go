@@ -84,8 +84,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer c.journal.close()
-	c.servers, err = httpserver.Listen("controller", o.Config.API.Socket, o.Config.API.Metrics,
-		o.Log)
+	c.servers, err = httpserver.Listen("controller", "api.socket", o.Config.API.Socket,
+		o.Config.API.Metrics, o.Log)
 	if err != nil {
 		return err
 	}

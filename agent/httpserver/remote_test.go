@@ -117,8 +117,8 @@ func serve(t *testing.T, clients bool) *remote {
 	}
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	if r.servers, err = Listen("agent", filepath.Join(dir, "socket"), netip.AddrPort{},
-		log); err != nil {
+	if r.servers, err = Listen("agent", "api.socket", filepath.Join(dir, "socket"),
+		netip.AddrPort{}, log); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.servers.Stop)

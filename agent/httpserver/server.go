@@ -35,10 +35,10 @@ type Servers struct {
 }
 
 // Listen opens the API socket and, if its address is valid, the metrics port. Connections wait for
-// Serve. The daemon's name is for errors.
-func Listen(daemon, path string, port netip.AddrPort, log *slog.Logger) (*Servers, error) {
+// Serve. The daemon's name, and that of the setting that has the path, are for errors.
+func Listen(daemon, setting, path string, port netip.AddrPort, log *slog.Logger) (*Servers, error) {
 	s := &Servers{failed: make(chan error, 3), log: log}
-	socket, err := listenSocket(daemon, path)
+	socket, err := listenSocket(daemon, setting, path)
 	if err != nil {
 		return nil, err
 	}
@@ -96,21 +96,21 @@ func Cause(err error) error {
 }
 
 // listenSocket replaces a socket that a dead agent left. Only root and its group may connect.
-func listenSocket(daemon, path string) (net.Listener, error) {
+func listenSocket(daemon, setting, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, Cause(err))
+		return nil, fmt.Errorf("listen on %s: %w; choose another %s", path, Cause(err), setting)
 	}
 	if peer, err := net.Dial("unix", path); err == nil {
 		peer.Close()
 		return nil, fmt.Errorf("listen on %s: another %s answers there; stop it, or choose "+
-			"another api.socket", path, daemon)
+			"another %s", path, daemon, setting)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("replace socket: %w", err)
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, Cause(err))
+		return nil, fmt.Errorf("listen on %s: %w; choose another %s", path, Cause(err), setting)
 	}
 	if err := os.Chmod(path, 0o660); err != nil {
 		l.Close()

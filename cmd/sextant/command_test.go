@@ -108,6 +108,7 @@ var sessions = []struct {
 			"/sys/fs/bpf/x -o name", "doctor --node testdata/bad.yaml",
 		"doctor --socket /nonexistent",
 		"doctor --socket /nonexistent --node testdata/good.yaml",
+		"support-bundle --socket /nonexistent",
 	}},
 	{"bgp", fakeNode, false, []string{
 		"bgp peers", "bgp peers -o wide", "bgp peers -o json", "bgp routes", "bgp routes -o wide",

@@ -118,7 +118,7 @@ func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *facts.Run
 		node, err = a.runningNode(cmd.Context())
 	}
 	if errors.Is(err, api.ErrUnreachable) {
-		err = fmt.Errorf("%w, or name the node file: sextant doctor --node FILE", err)
+		err = fmt.Errorf("%w, or name the node file: %s --node FILE", err, cmd.CommandPath())
 	}
 	return node, running, err
 }

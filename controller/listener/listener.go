@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 		tableOptions.Watch = l.watch
 	}
 	l.table = collector.NewTable(tableOptions)
-	if l.servers, err = httpserver.Listen("telemetry listener", o.Socket, o.Metrics,
+	if l.servers, err = httpserver.Listen("telemetry listener", "--telemetry", o.Socket, o.Metrics,
 		o.Log); err != nil {
 		return err
 	}

@@ -44,8 +44,8 @@ func (w *world) serveElsewhere() (address, read, operate, ca string) {
 	}
 	read, operate = file(api.Read), file(api.Operate)
 	port := freePort(w.t)
-	servers, err := httpserver.Listen("agent", "api.socket", filepath.Join(dir, "socket"), netip.AddrPort{},
-		slog.New(slog.DiscardHandler))
+	servers, err := httpserver.Listen("agent", "api.socket", filepath.Join(dir, "socket"),
+		netip.AddrPort{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -28,8 +28,9 @@ ipvsadm" makes a node file of them, with a map of the SIDs. Warnings on stderr n
   -L -C -S -Z  list, clear, save, zero           -g -i -m -p  forwarding method, persistence: not needed`,
 		Example: `  sextant ipvsadm -A -t 192.0.2.80:80 -s wlc
   sextant ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 2`,
-		Annotations: seeAlso("sextant service add", "sextant backend add", "sextant convert ipvsadm"),
-		Args:        cobra.ArbitraryArgs, DisableFlagParsing: true, // the letters are ipvsadm's
+		Annotations: seeAlso("sextant service add", "sextant backend add",
+			"sextant convert ipvsadm"),
+		Args: cobra.ArbitraryArgs, DisableFlagParsing: true, // the letters are ipvsadm's
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
 				return cmd.Help()

@@ -104,7 +104,8 @@ func TestHeadendFragments(t *testing.T) {
 	routeBackends(t)
 	ends := newTwoHeadends(t, w, External)
 	steerPorts(t, ends)
-	arrival, random := newRunner(ends.program.programs[External], w.near), rand.New(rand.NewPCG(5, 5))
+	arrival := newRunner(ends.program.programs[External], w.near)
+	random := rand.New(rand.NewPCG(5, 5))
 	steered := func(ip []byte) (entry int, to string) {
 		frame := packettest.Link{Src: routerMAC, Dst: nearMAC}.Frame(t, ip)
 		want := ends.model.Process(uint32(w.near), 0, frame)

@@ -15,7 +15,7 @@ import (
 
 // News has a value when the kernel has told groups of route netlink (RTNLGRP_) something that
 // concerns the caller (nil: all does), until ctx ends. It is of the current network namespace. News
-// that nobody has taken are one. They say only that something may be different, so whoever takes
+// that nobody has taken are one. They say only that something may be different, so who takes
 // them asks the kernel how it is now; and so they come, too, when the kernel told more than it
 // keeps for a reader.
 func News(ctx context.Context, concerns func(h rtnetlink.Header, body []byte) bool,
@@ -61,7 +61,7 @@ type news struct {
 }
 
 // read reads until the socket is closed. Once the kernel has said that messages were lost, it loses
-// more without a word until the socket is empty: what was lost is told then.
+// more silently until the socket is empty: what was lost is told then.
 func (n *news) read(raw syscall.RawConn) {
 	for {
 		var size int

@@ -210,7 +210,7 @@ func (p *Protections) InstallProtections() {
 func (p *Protections) owe(refused error) {
 	before := p.owes
 	if p.owes = ""; refused != nil {
-		p.owes = "protections can't be installed, and the paths of before carry; tried again " +
+		p.owes = "protections can't be installed, and the previous paths carry; tried again " +
 			"each second: " + refused.Error()
 		p.retryAt = p.Now() + role.LearnInterval
 	}

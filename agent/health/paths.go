@@ -172,7 +172,7 @@ func (p *Paths) Whole() (bool, error) {
 }
 
 // TakesPaths tells messages after which routes or rules of paths may be gone: those about rules and
-// interfaces, with which routes of IPv4 go without a word of their own, and those about routes.
+// interfaces, with which routes of IPv4 go without a message of their own, and those about routes.
 func TakesPaths(h rtnetlink.Header, body []byte) bool {
 	switch h.Type {
 	case unix.RTM_NEWROUTE, unix.RTM_NEWRULE:

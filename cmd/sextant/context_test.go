@@ -110,7 +110,7 @@ func TestElsewhere(t *testing.T) {
 	if err := os.Chmod(contexts, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if text := w.run("status"); !strings.Contains(text, "other users can read or change it") {
+	if text := w.run("status"); !strings.Contains(text, "others can read or write it") {
 		t.Errorf("contexts that others can read: %s", text)
 	}
 }

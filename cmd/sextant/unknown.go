@@ -135,13 +135,15 @@ func ofNouns(root *cobra.Command, args, verbs []string) (commands []string) {
 	return commands
 }
 
-// alike are subcommands that begin with a word, or that are spelt much like it: a letter of three
-// may be wrong, two at most, and not the first, which most have right.
+// alike are subcommands that say that they are meant by a word, that begin with it, or that are
+// spelt much like it: a letter of three may be wrong, two at most, and not the first, which most
+// have right.
 func alike(cmd *cobra.Command, word string) []string {
 	word = strings.ToLower(word)
 	cmd.SuggestionsMinimumDistance = min(2, (len(word)+1)/3)
 	return slices.DeleteFunc(cmd.SuggestionsFor(word), func(name string) bool {
-		return !strings.HasPrefix(name, word) &&
+		c, _, _ := cmd.Find([]string{name})
+		return !strings.HasPrefix(name, word) && !slices.Contains(c.SuggestFor, word) &&
 			(name[:1] != word[:1] || slices.Contains(destructive, name))
 	})
 }

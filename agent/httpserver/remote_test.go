@@ -286,7 +286,7 @@ func TestTokensAreReadAnew(t *testing.T) {
 			t.Errorf("spoilt tokens: %d %s", status, text)
 		}
 	}
-	if !strings.Contains(r.log.String(), "other users can read or change it; run chmod 0600") {
+	if !strings.Contains(r.log.String(), "others can read or write it (mode 0644)") {
 		t.Errorf("the log does not say why:\n%s", r.log)
 	}
 }
@@ -372,7 +372,8 @@ func TestOpenSecretsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := access.Open(r.listen, slog.New(slog.DiscardHandler)); err == nil ||
-			!strings.Contains(err.Error(), "api.listen: "+which+" "+name+" has mode 0644") {
+			!strings.Contains(err.Error(), "api.listen: read "+which+" "+name+
+				": others can read or write it (mode 0644)") {
 			t.Errorf("%s that others can read: %v", which, err)
 		}
 	}

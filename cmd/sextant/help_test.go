@@ -113,6 +113,7 @@ func hasLink(spec *lab.Spec, name string) bool {
 // Examples about topologies of the data sets need nothing else, so they run.
 func TestExamplesOfDataSetsRun(t *testing.T) {
 	sets := regexp.MustCompile(`^(zoo|zoo-unary|paper-table3)/`)
+	t.Chdir(t.TempDir()) // some write files
 	ran := 0
 	eachCommand(t, func(_, cmd *cobra.Command) {
 		for _, example := range strings.Split(cmd.Example, "\n") {

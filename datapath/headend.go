@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -55,7 +56,7 @@ type Headend struct {
 	noChange error         // why the kernel does not take that filter
 	hops     hopNumbers
 	flows    sharedLists
-	tables   uint32 // how many were set: the number of the last one
+	tables   uint32 // number of the last one; that of an agent before has another one
 	epoch    uint8
 }
 
@@ -76,7 +77,7 @@ func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
 		return nil, err
 	}
 	h := &Headend{collection: c, config: config, programs: map[Side]*ebpf.Program{},
-		hops: hopNumbers{of: map[netip.Addr]uint16{}}}
+		hops: hopNumbers{of: map[netip.Addr]uint16{}}, tables: rand.Uint32()}
 	if err := h.open(); err != nil {
 		h.close()
 		return nil, err

@@ -77,9 +77,9 @@ struct quotation {
 
 /*
  * Judges an ICMPv6 packet from outside, whose message is at the cursor. Packets to SIDs do not
- * leave the domain, so that an error from outside about one is forged: the kernel would lower the
- * path MTU to the SID, from any source. No error is long enough for
- * fragments (RFC 4443 section 2.4 c), of which the kernel would make one.
+ * leave the domain, so an error from outside about one is forged: the kernel would believe that it
+ * was too big, and lower the path MTU to the SID. No error is long enough for fragments (RFC 4443
+ * section 2.4 c), of which the kernel would make one.
  */
 static __always_inline int guard_error(const volatile struct domain *domain, const struct cursor *c,
 				       const struct packet *p)

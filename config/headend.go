@@ -132,7 +132,7 @@ type SteeringRule struct {
 	Protocol         int       `key:"protocol" as:"protocol" omit:"zero"`
 	SourcePorts      PortRange `key:"sourcePorts" omit:"zero"`
 	DestinationPorts PortRange `key:"destinationPorts" omit:"zero"`
-	// AnyDSCP: not looked at
+	// of the packets; -1: any
 	DSCP int `key:"dscp" default:"-1" range:"0 63"`
 }
 

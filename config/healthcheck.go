@@ -21,8 +21,7 @@ type Check struct {
 	Rise int `key:"rise" default:"2" range:"1 1000"`
 	// checks in a row that must fail for a healthy backend to be failing
 	Fall int `key:"fall" default:"3" range:"1 1000"`
-	// JitterPermille is the share of the interval by which checks come earlier or later, so that
-	// they don't march in step.
+	// share of the interval by which checks come earlier or later, so that they don't march in step
 	JitterPermille int          `key:"jitter" as:"share" default:"0.1"`
 	Startup        CheckStartup `key:"startup" default:"up"`
 	OnFail         CheckFailure `key:"onFail" default:"drain"`

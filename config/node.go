@@ -16,8 +16,7 @@ type Node struct {
 	Name string `key:"node" shown:"name"`
 	// the SRv6 domain, the same on all its nodes
 	Domain Domain `key:"domain" present:"always"`
-	// Secret keys the flow hash and is the same on all nodes of the cluster.
-	// It is zero as long as SecretFile has not been read.
+	// keys the flow hash, and is the same on all nodes of the cluster; secretFile can hold it
 	Secret flow.Secret `key:"secret" omit:"zero" hidden:"yes"`
 	// absolute path of a file that holds the secret; "" when Secret is in the node file
 	SecretFile string `key:"secretFile" omit:"zero"`
@@ -74,7 +73,7 @@ type API struct {
 	Socket string `key:"socket" default:"/run/sextant/agent.sock"`
 	// Prometheus over TCP; the zero value is none
 	Metrics netip.AddrPort `key:"metrics" omit:"zero"`
-	// over TLS 1.3, for those who have tokens; nil: on the socket alone
+	// over TLS 1.3, for those who have tokens; without it, on the socket alone
 	Listen *Listen `key:"listen" change:"whole"`
 }
 
@@ -86,7 +85,7 @@ type Edge struct {
 	// where the edge is: backends of the same site come first. "": it is not said
 	Site          string        `key:"site" omit:"zero"`
 	Encapsulation Encapsulation `key:"encapsulation" default:"carrier"`
-	// with which segment routing headers are signed; nil: they are not
+	// with which segment routing headers are signed; without it they are not
 	HMAC *HMACKey `key:"hmac" title:"edge hmac"`
 	EdgeOuter
 	// ICMP messages of a kind per second and CPU at most
@@ -101,7 +100,7 @@ type Edge struct {
 	Peers []netip.AddrPort `key:"peers" omit:"zero" style:"flow" item:"edge: peer %s"`
 	// nil: none
 	Etcd *Etcd `key:"etcd" change:"whole"`
-	// on which the ways of services are computed; nil: there are none
+	// on which the ways of services are computed; without it there are none
 	Network  *EdgeNetwork `key:"network" change:"whole"`
 	Services []Service    `key:"services" omit:"zero" item:"service %s"`
 }
@@ -133,14 +132,14 @@ type Service struct {
 	Name string `key:"name"`
 	Endpoint
 	Continuity
-	// backends that its table is sized for; 0: see [Edge.BucketsOf]
+	// backends that its table is sized for; 0: it has as many buckets as the edge says
 	MaxBackends int `key:"maxBackends" omit:"zero" range:"1 10000" zero:"for the default"`
 	// limits of how many connections are opened
 	NewConnections NewConnections `key:"newConnections" omit:"zero" change:"whole"`
 	// SIDs that packets visit on the way to the first backend that they are offered to; none: they
 	// take routing's own way. A backend's own path is taken in place of this one
 	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
-	// by which the edge computes the paths of backends that are given none; nil: it does not
+	// by which the edge computes the paths of backends that are given none; without it, of none
 	Way *Way `key:"way" change:"whole"`
 	// packets that go over both paths of the way, to hosts that take the first copy; none: all
 	// go once
@@ -213,7 +212,7 @@ type HostService struct {
 	Endpoint
 	// UDP whose first packets are offered as SYNs are
 	QUIC bool `key:"quic" omit:"zero"`
-	// by which the host finds out whether it serves, before it says so by BGP; nil: it does
+	// by which the host finds out whether it serves, before it says so by BGP; without it, it does
 	Check  *Check `key:"check" change:"whole" preset:"startup down"`
 	Accept Accept `key:"accept" present:"always" change:"whole"`
 	// what Accept calls busy

@@ -36,7 +36,7 @@ type PathRule struct {
 	Name string `key:"name"`
 	// directory of the process's cgroup2, or one above it; "": any
 	Cgroup string `key:"cgroup" omit:"zero"`
-	// number of the user; AnyUser: any
+	// number of the user; -1: any
 	User int `key:"user" default:"-1" range:"0 4294967294"`
 	// name of the thread, as ps -L shows it; "": any
 	Command string `key:"command" omit:"zero"`

@@ -19,7 +19,7 @@ type Subflows struct {
 	// nil: a controller chooses for connections of the family, or they get no subflows
 	IPv4 *Selector `key:"ipv4" title:"subflows ipv4"`
 	IPv6 *Selector `key:"ipv6" title:"subflows ipv6"`
-	// which gives paths to subflows; nil: none
+	// which gives paths to subflows; without it nobody does
 	Controller *Scheduler `key:"controller" change:"whole"`
 	// bytes that the other end has acknowledged before a connection gets subflows
 	AfterBytes int `key:"afterBytes" default:"1048576" range:"0 1099511627776"`

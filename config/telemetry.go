@@ -77,7 +77,7 @@ type TelemetryWatch struct {
 	Protocol         int       `key:"protocol" as:"protocol" omit:"zero" help:"name or number"`
 	SourcePorts      PortRange `key:"sourcePorts" omit:"zero" help:"port or range, like 80-90"`
 	DestinationPorts PortRange `key:"destinationPorts" omit:"zero" help:"port or range, like 80-90"`
-	// AnyDSCP: not looked at
+	// of the packets; -1: any
 	DSCP int `key:"dscp" default:"-1" range:"0 63" help:"of the encapsulated packets"`
 	// what nodes write into these packets; none: as for all of the source
 	Metadata []TelemetryMetadata `key:"metadata" omit:"zero" style:"flow" help:"what nodes write, like node,latency,queue (default: as for the source)"`

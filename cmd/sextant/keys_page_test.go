@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,10 @@ import (
 // The page of all keys is that of the schema, which has them from the settings' types.
 func TestKeysPage(t *testing.T) {
 	root, err := nodeSchema()
+	if internals := regexp.MustCompile(`.*(\bnil\b|\\\[[A-Z]|Permille|Any[A-Z]).*`).FindString(
+		keysPage(root)); internals != "" {
+		t.Errorf("an operator does not know the names of Go: %s", internals)
+	}
 	made(t, "../../docs/reference/node-keys.md", []byte(keysPage(root)), err)
 }
 

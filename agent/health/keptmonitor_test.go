@@ -127,9 +127,7 @@ func TestKeptLeaveFiles(t *testing.T) {
 	if got.Other > 0 || got.Exec < 3 || got.Most > fewFiles*3/4 || got.Least < fewFiles/4 {
 		t.Errorf("%+v of %d files", got, fewFiles)
 	}
-	if opened := int(server.opened.Load()); opened > got.Good-got.Good/10 {
-		t.Errorf("%d connections were opened for %d checks", opened, got.Good)
-	}
+	// How many serve another check depends on how many are in use at once, on a busy machine all.
 	t.Logf("%+v; %d connections", got, server.opened.Load())
 }
 

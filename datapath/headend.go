@@ -1,9 +1,10 @@
 package datapath
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -77,7 +78,10 @@ func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
 		return nil, err
 	}
 	h := &Headend{collection: c, config: config, programs: map[Side]*ebpf.Program{},
-		hops: hopNumbers{of: map[netip.Addr]uint16{}}, tables: rand.Uint32()}
+		hops: hopNumbers{of: map[netip.Addr]uint16{}}}
+	var number [4]byte
+	_, _ = rand.Read(number[:]) // never fails
+	h.tables = binary.NativeEndian.Uint32(number[:])
 	if err := h.open(); err != nil {
 		h.close()
 		return nil, err

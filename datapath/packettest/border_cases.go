@@ -85,7 +85,7 @@ func forgedErrors(t testing.TB, other string) (rows []row) {
 	says := func(kind uint8, body []byte) []byte {
 		return ICMP(t, Client6, other6, kind, 0, 1280, body)
 	}
-	for _, kind := range []uint8{0, 1, 2, 3, 4, 5, 100, 127, 128, 137} {
+	for _, kind := range []uint8{0, 1, 2, 3, 4, 5, 100, 127, 128, 138} {
 		want := forged
 		if kind >= 128 {
 			want = other

@@ -209,6 +209,7 @@ func TestRefusedProtection(t *testing.T) {
 		a := takenOver(t, pins, conflict)
 		defer leave(a)
 		w, h := newTried(t, a), headendOf(a)
+		w.x.Agent = netip.AddrPort{} // nobody is there to say what the egress merges
 		w.pass(3)
 		w.dead[0] = true
 		w.pass(1)

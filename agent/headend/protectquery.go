@@ -179,12 +179,12 @@ func (x *RunningProtection) standing(topologyProblem, owes string) (api.Protecti
 	case x.answered && merged == 0:
 		return api.Unprotected, x.mergeText()
 	case carrying < x.Copies:
-		return api.Degraded, cmp.Or(x.mergeText(), short,
+		return api.Degraded, cmp.Or(owes, x.mergeText(), short,
 			"paths are down, and no others are known yet")
 	case x.mustAnswer() && !x.answered, merged < x.Copies:
 		return api.Degraded, x.mergeText()
 	}
-	return api.Protected, cmp.Or(x.mergeText(), short)
+	return api.Protected, cmp.Or(owes, x.mergeText(), short)
 }
 
 // RoleOf is what a list that does not carry is for.

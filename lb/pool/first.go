@@ -190,8 +190,8 @@ func (f *firstChains) each(buckets int, order Order, yield func(bucket int, c Ch
 	}
 }
 
-// write writes all chains, with other names of ids, and counts the shares.
-func (f *firstChains) write(to []Chain, order Order, name func(id uint16) uint16) {
+// write writes all chains, with other names of ids, and returns the shares.
+func (f *firstChains) write(to []Chain, order Order, name func(id uint16) uint16) []int {
 	counting := newTally(f.named(name))
 	defer counting.end()
 	for first, page := range f.pages(len(to), order, name) {
@@ -200,22 +200,22 @@ func (f *firstChains) write(to []Chain, order Order, name func(id uint16) uint16
 			counting.add(page[i].IDs[0])
 		}
 	}
-	f.note(order, counting)
+	return f.note(order, counting)
 }
 
 // note keeps what was counted of the first candidates of all chains.
-func (f *firstChains) note(order Order, t *tally) {
+func (f *firstChains) note(order Order, t *tally) []int {
 	f.shares.Store(&orderedShares{order, t.counts[1:]})
+	return t.counts[1:]
 }
 
 // counted returns the shares of so many buckets.
 func (f *firstChains) counted(buckets int, order Order) []int {
-	known := f.shares.Load()
-	if known == nil || !maps.Equal(known.order, order) {
-		f.write(make([]Chain, buckets), order, sameName)
-		known = f.shares.Load()
+	if known := f.shares.Load(); known != nil && maps.Equal(known.order, order) {
+		return known.counts
 	}
-	return known.counts
+	// What is kept meanwhile may be of another order.
+	return f.write(make([]Chain, buckets), order, sameName)
 }
 
 // table keeps the chains of so many buckets.

@@ -1,8 +1,6 @@
 package datapath
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -57,7 +55,7 @@ type Headend struct {
 	noChange error         // why the kernel does not take that filter
 	hops     hopNumbers
 	flows    sharedLists
-	tables   uint32 // number of the last one; that of an agent before has another one
+	tables   uint32 // how many were set: the number of the last one
 	epoch    uint8
 }
 
@@ -79,9 +77,6 @@ func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
 	}
 	h := &Headend{collection: c, config: config, programs: map[Side]*ebpf.Program{},
 		hops: hopNumbers{of: map[netip.Addr]uint16{}}}
-	var number [4]byte
-	_, _ = rand.Read(number[:]) // never fails
-	h.tables = binary.NativeEndian.Uint32(number[:])
 	if err := h.open(); err != nil {
 		h.close()
 		return nil, err

@@ -92,6 +92,23 @@ func (s *socket) receive() (b []byte, err error) {
 	return b, err
 }
 
+// drain drops what the kernel has sent, until nothing is left, which ends a dump that runs. Once
+// there was no room for a message, the kernel leaves out all that follow until then, without a
+// sign; and what it sent before may be of routes whose end it left out.
+func (s *socket) drain() error {
+	return s.control(true, func(fd int) error {
+		for {
+			_, _, err := unix.Recvfrom(fd, s.buffer, 0)
+			switch {
+			case errors.Is(err, unix.EAGAIN):
+				return nil
+			case err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR):
+				return err
+			}
+		}
+	})
+}
+
 // patience bounds how long the kernel takes to answer.
 const patience = 30 * time.Second
 

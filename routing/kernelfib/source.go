@@ -129,14 +129,16 @@ func (s *Source) read() {
 	defer close(s.closed)
 	for {
 		b, err := s.socket.receive()
+		if errors.Is(err, unix.ENOBUFS) {
+			s.log.Warn("messages from the kernel about routes were lost: all are read anew")
+			b, err = nil, s.socket.drain()
+			s.again, s.asking = true, 0
+			clear(s.up)
+		}
 		if s.ending.Load() {
 			return
 		}
-		switch {
-		case errors.Is(err, unix.ENOBUFS):
-			s.log.Warn("messages from the kernel about routes were lost: all are read anew")
-			s.again = true
-		case err != nil:
+		if err != nil {
 			s.log.Error("routes of the kernel can't be read any more; what was read holds until "+
 				"the agent is restarted", "error", err)
 			return

@@ -37,6 +37,7 @@ type Server struct {
 	model   rib.Model
 	state   State
 	client  net.Conn
+	closed  bool      // nobody is let in any more
 	began   time.Time // of the session
 	spoke   time.Time // when its last message came
 	settled bool      // the session has told all
@@ -80,6 +81,7 @@ func (s *Server) Close() {
 	s.stop()
 	s.listener.Close()
 	s.mu.Lock()
+	s.closed = true
 	if s.client != nil {
 		s.client.Close()
 	}
@@ -127,15 +129,22 @@ func (s *Server) accept() {
 			time.Sleep(quiet)
 			continue
 		}
-		s.begin(c)
+		if !s.begin(c) {
+			return
+		}
 		s.done.Add(1)
 		go s.session(c)
 	}
 }
 
-func (s *Server) begin(c net.Conn) {
+// begin makes a connection the session; false: the server ends, and so does the connection.
+func (s *Server) begin(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		c.Close()
+		return false
+	}
 	if s.client != nil {
 		s.client.Close()
 	}
@@ -143,6 +152,7 @@ func (s *Server) begin(c net.Conn) {
 	s.state.Client, _ = netip.ParseAddrPort(c.RemoteAddr().String())
 	s.state.Sessions++
 	s.model.Restart()
+	return true
 }
 
 // session reads until the client leaves or sends what is no message.

@@ -71,7 +71,7 @@ func (s Settings) leftovers(wake chan struct{}) (map[string]*runner, error) {
 
 func (r *runner) wiringFile() string { return filepath.Join(r.dirOf(r.pod.UID), "wiring.json") }
 
-// wire notes what a pod is given before it gets it.
+// wire notes what a pod is given before it gets it, and what it had until that is gone.
 func (r *runner) wire(p Pod) error {
 	before := r.wiring
 	w := wiringOf(p, r.Locator)
@@ -80,21 +80,32 @@ func (r *runner) wire(p Pod) error {
 		return err
 	}
 	w.Forwards = before.Forwards || !on
-	text, err := json.Marshal(w.and(before))
-	if err != nil {
+	if err := os.MkdirAll(r.dirOf(p.UID), 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.dirOf(p.UID), 0o700); err != nil {
+	if err := r.note(w.and(before)); err != nil {
+		return err
+	}
+	if r.iface, err = w.wire(p, r.ns, r.Locator, before); err != nil {
+		return err
+	}
+	if err := r.note(w); err != nil {
+		return err
+	}
+	return r.setTargets(p.targets())
+}
+
+// note keeps what a pod has, for this daemon and the next.
+func (r *runner) note(w wiring) error {
+	text, err := json.Marshal(w)
+	if err != nil {
 		return err
 	}
 	if err := linux.WriteFile(r.wiringFile(), text); err != nil {
 		return err
 	}
 	r.wiring = w
-	if r.iface, err = w.wire(p, r.ns, r.Locator, before); err != nil {
-		return err
-	}
-	return r.setTargets(p.targets())
+	return nil
 }
 
 // setTargets lets the pod's sockets take what comes to other ports than theirs.

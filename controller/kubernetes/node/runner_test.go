@@ -5,10 +5,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -113,5 +116,60 @@ func TestNotesOnAFullDisk(t *testing.T) {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s has %d bytes, want %d: %v", filepath.Base(path), len(got), len(want), err)
 		}
+	}
+}
+
+// What a pod had goes as soon as it can, also when its wiring failed in between, and is not noted
+// any more: another pod may have it.
+func TestWiringAfterAFailure(t *testing.T) {
+	web, pod := linuxtest.Netns(t)
+	node, _ := linuxtest.Netns(t)
+	must(t, node.Do(func() error {
+		return linuxtest.IP("link add topod type veth peer name eth0 netns " + pod + `
+link set topod up
+addr add 2001:db8:10::1/64 dev topod nodad
+-n ` + pod + ` link set eth0 up
+-n ` + pod + ` addr add 2001:db8:10::2/64 dev eth0 nodad
+-n ` + pod + ` addr add 2001:db8:10::3/64 dev eth0 nodad`)
+	}))
+	s := Settings{Dir: t.TempDir(), Locator: netip.MustParsePrefix("fd00:c0de::/64")}
+	r := &runner{Settings: s, pod: Pod{UID: uid}, ns: web}
+	wire := func(vip, address string) error {
+		return node.Do(func() error {
+			return r.wire(Pod{UID: uid, Addresses: []netip.Addr{netip.MustParseAddr(address)},
+				Serves: []Served{{Endpoint: config.Endpoint{VIP: netip.MustParseAddr(vip)}}}})
+		})
+	}
+	must(t, wire("2001:db8:80::1", "2001:db8:10::2"))
+	if wire("2001:db8:80::2", "2001:db8:10::ff") == nil {
+		t.Fatal("an address that the pod does not have is wired")
+	}
+	must(t, wire("2001:db8:80::3", "2001:db8:10::3"))
+
+	var routes, addresses []byte
+	must(t, node.Do(func() (err error) {
+		routes, err = exec.Command("ip", "-6", "-br", "route", "show", "proto", "83").Output()
+		return err
+	}))
+	must(t, web.Do(func() (err error) {
+		addresses, err = exec.Command("ip", "-6", "-br", "address", "show", "dev", "lo").Output()
+		return err
+	}))
+	runners, err := s.leftovers(nil)
+	must(t, err)
+	sid := SIDOf(s.Locator, netip.MustParseAddr("2001:db8:10::3"))
+	want := wiring{VIPs: []netip.Addr{netip.MustParseAddr("2001:db8:80::3")},
+		SIDs: []netip.Addr{sid}, Forwards: true}
+	if diff := cmp.Diff(want, runners[uid].wiring,
+		cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Error("noted (-want +got):\n" + diff)
+	}
+	got := string(routes)
+	if strings.Count(got, "\n") != 1 || !strings.Contains(got, sid.String()) {
+		t.Errorf("routes to SIDs, want one to %s:\n%s", sid, got)
+	}
+	if got := string(addresses); !strings.Contains(got, "2001:db8:80::3/128") ||
+		strings.Contains(got, "2001:db8:80::1/128") || strings.Contains(got, "2001:db8:80::2/128") {
+		t.Errorf("the pod has the addresses %s", got)
 	}
 }

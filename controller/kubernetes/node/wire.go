@@ -34,10 +34,15 @@ func wiringOf(p Pod, locator netip.Prefix) (w wiring) {
 	return w
 }
 
-// and is both together.
+// and is both together, each address once.
 func (w wiring) and(other wiring) wiring {
-	return wiring{slices.Concat(w.VIPs, other.VIPs), slices.Concat(w.SIDs, other.SIDs),
+	return wiring{union(w.VIPs, other.VIPs), union(w.SIDs, other.SIDs),
 		w.Forwards || other.Forwards}
+}
+
+func union(a, b []netip.Addr) []netip.Addr {
+	return slices.Compact(slices.SortedFunc(slices.Values(slices.Concat(a, b)),
+		netip.Addr.Compare))
 }
 
 // wire gives a pod's loopback interface the virtual addresses, which its sockets then accept, and

@@ -17,8 +17,9 @@ fi
 
 run() {
 	local status=0
-	# Vet is part of scripts/lint.sh. Tests that are parallel wait more than they compute.
-	go test -v -count=1 -vet=off -parallel 4 -timeout "${TEST_TIMEOUT:-30m}" \
+	# Vet is part of scripts/lint.sh. Tests wait a quarter of their time: for packages on all
+	# processors and those of one more, and for four tests of a package that are parallel.
+	go test -v -count=1 -vet=off -p $(($(nproc) + 1)) -parallel 4 -timeout "${TEST_TIMEOUT:-30m}" \
 		-exec "$PWD/scripts/as-root.sh" "$@" || status=$?
 	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 	return $status

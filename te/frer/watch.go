@@ -46,7 +46,15 @@ type Watch struct {
 	copies   int
 	before   Sample
 	paths    []watched
+	awaited  []awaited // oldest first
 	begun    bool
+}
+
+// awaited are copies of packets that passed, which have not come yet: the slower path brings them
+// later, when the flow may pause already.
+type awaited struct {
+	since  time.Duration
+	copies uint64
 }
 
 // watched is what is known of a path.
@@ -75,8 +83,8 @@ func NewWatch(patience time.Duration, copies int) *Watch {
 // Observe takes a sample at the time now, measured from any fixed moment, and returns what is
 // wrong.
 func (w *Watch) Observe(now time.Duration, s Sample) []Finding {
-	if !w.begun || len(s.Paths) != len(w.paths) || s.Passed < w.before.Passed {
-		w.begin(s)
+	if !w.begun || len(s.Paths) != len(w.paths) || s.lessThan(w.before) {
+		w.begin(now, s)
 		return nil
 	}
 	for i := range w.paths {
@@ -84,12 +92,41 @@ func (w *Watch) Observe(now time.Duration, s Sample) []Finding {
 	}
 	findings := w.silent(now, s)
 	passed, discarded := s.Passed-w.before.Passed, s.Discarded-w.before.Discarded
-	most := passed * uint64(max(w.expected(), w.bringing(now))-1)
-	if discarded > most+uint64(excessShare*float64(passed))+1 {
-		findings = append(findings, Finding{Path: -1, Excess: discarded - most})
+	w.await(now, passed*uint64(max(1, w.expected(), w.bringing(now))-1))
+	excess := w.unexpected(discarded)
+	if excess > uint64(excessShare*float64(passed))+1 {
+		findings = append(findings, Finding{Path: -1, Excess: excess})
 	}
 	w.before = s
 	return findings
+}
+
+// lessThan tells that counters began anew: one has fallen back.
+func (s Sample) lessThan(before Sample) bool {
+	for i, packets := range s.Paths {
+		if packets < before.Paths[i] {
+			return true
+		}
+	}
+	return s.Passed < before.Passed || s.Discarded < before.Discarded
+}
+
+// await expects copies of packets that passed just now, for as long as a path may be late.
+func (w *Watch) await(now time.Duration, copies uint64) {
+	w.awaited = slices.DeleteFunc(w.awaited,
+		func(a awaited) bool { return a.copies == 0 || now-a.since > w.patience })
+	w.awaited = append(w.awaited, awaited{now, copies})
+}
+
+// unexpected is how many of the copies that came were awaited no more.
+func (w *Watch) unexpected(came uint64) uint64 {
+	for i := range w.awaited {
+		a := &w.awaited[i]
+		taken := min(a.copies, came)
+		a.copies -= taken
+		came -= taken
+	}
+	return came
 }
 
 // bringing is how many paths have just brought packets: a silent path that is tried again is one
@@ -103,14 +140,18 @@ func (w *Watch) bringing(now time.Duration) (count int) {
 	return count
 }
 
-// begin takes a sample to compare later ones with.
-func (w *Watch) begin(s Sample) {
-	w.begun, w.before, w.paths = true, s, make([]watched, len(s.Paths))
+// begin takes a sample to compare later ones with. Which copies have not come yet is not known: it
+// can be all that are missing.
+func (w *Watch) begin(now time.Duration, s Sample) {
+	w.begun, w.before, w.paths, w.awaited = true, s, make([]watched, len(s.Paths)), nil
 	for i, packets := range s.Paths {
 		w.paths[i] = watched{counts: s.Paths, missed: -1, heard: -1}
 		if packets > 0 {
 			w.paths[i].heard = 0
 		}
+	}
+	if all := s.Passed * uint64(max(1, w.expected())-1); all > s.Discarded {
+		w.await(now, all-s.Discarded)
 	}
 }
 

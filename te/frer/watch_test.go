@@ -98,3 +98,66 @@ func TestWatchOfSpares(t *testing.T) {
 		{2 * second, Sample{200, 0, []uint64{200, 0, 0}}, []Finding{{Path: -1, Short: 1}}},
 	})
 }
+
+// Bursts over two paths of different delay: what the slower one brings of a burst that has ended is
+// no excess, whenever the samples are taken; copies of copies are.
+func TestWatchOfBursts(t *testing.T) {
+	const (
+		every  = 250 * time.Millisecond // samples
+		burst  = 100                    // packets, one each millisecond, with as long a pause
+		bursts = 40
+	)
+	for _, test := range []struct {
+		skew   time.Duration
+		copies uint64 // that each path brings of a packet
+		excess bool
+	}{{0, 1, false}, {50 * time.Millisecond, 1, false}, {240 * time.Millisecond, 1, false},
+		{50 * time.Millisecond, 2, true}} {
+		for offset := time.Duration(0); offset < every; offset += 10 * time.Millisecond {
+			var fast, slow []time.Duration // when packets come
+			for b := range bursts {
+				for p := range burst {
+					at := time.Duration(2*b*burst+p) * time.Millisecond
+					fast, slow = append(fast, at), append(slow, at+test.skew)
+				}
+			}
+			w, found := NewWatch(time.Second, 2), false
+			for at := offset; at < 2*bursts*burst*time.Millisecond+time.Second; at += every {
+				passed := uint64(countUntil(fast, at))
+				came := []uint64{passed * test.copies,
+					uint64(countUntil(slow, at)) * test.copies}
+				for _, f := range w.Observe(at, Sample{Passed: passed,
+					Discarded: came[0] + came[1] - passed, Paths: came}) {
+					if f.Excess == 0 || !test.excess {
+						t.Fatalf("skew %v, samples from %v: at %v %+v", test.skew, offset, at, f)
+					}
+					found = true
+				}
+			}
+			if found != test.excess {
+				t.Errorf("skew %v, samples from %v: no excess was found", test.skew, offset)
+			}
+		}
+	}
+}
+
+// countUntil is how many of some times are over at a time.
+func countUntil(times []time.Duration, at time.Duration) (count int) {
+	for _, t := range times {
+		if t < at {
+			count++
+		}
+	}
+	return count
+}
+
+// Counters that begin anew, and are further than before in some when they are read again, are no
+// excess.
+func TestWatchOfCountersAnew(t *testing.T) {
+	observe(t, NewWatch(time.Second, 0), []observation{
+		{0, Sample{10, 10, []uint64{10, 10}}, nil},
+		{time.Second, Sample{500, 3, []uint64{500, 3}}, nil},
+		{2 * time.Second, Sample{600, 200, []uint64{600, 200}}, nil},
+		{3 * time.Second, Sample{700, 300, []uint64{700, 300}}, nil},
+	})
+}

@@ -1,8 +1,15 @@
 package srpolicy
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,6 +35,60 @@ func TestChoose(t *testing.T) {
 	for i, want := range []float64{1 - none, none - neither, neither} {
 		if got := least[i] / flows; math.Abs(got-want) > 0.01 {
 			t.Errorf("list %d gets %.3f of the flows, not %.3f", i, got, want)
+		}
+	}
+}
+
+// A flow chooses as docs/reference/dataplane.md says: the numbers are those of the page, and the
+// rest of its paragraph is followed here.
+func TestChooseAsSpecified(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/dataplane.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, group, _ := strings.Cut(string(page), "**Group**")
+	group, _, _ = strings.Cut(group, "**Rule**")
+	words := strings.Join(strings.Fields(group), " ")
+	numbers := regexp.MustCompile(`n·0x([0-9a-f]+).* mix\(x \+ 0x([0-9a-f]+)\)`).
+		FindStringSubmatch(words)
+	if numbers == nil || !strings.Contains(words, "eight lists are drawn") {
+		t.Fatalf("the page does not say how a flow chooses: %s", words)
+	}
+	turn, _ := strconv.ParseUint(numbers[1], 16, 64)
+	step, _ := strconv.ParseUint(numbers[2], 16, 64)
+	source, err := os.ReadFile("../../bpf/include/flow_groups.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, number := range map[string]uint64{"GROUP_TURN": turn, "GROUP_STEP": step} {
+		if want := fmt.Sprintf("#define %s 0x%xULL", name, number); !strings.Contains(
+			string(source), want) {
+			t.Errorf("the program has no %q", want)
+		}
+	}
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 10000 {
+		weights, rates := make([]uint32, 1+random.IntN(16)), [16]uint64{}
+		for i := range weights {
+			weights[i], rates[i] = 1+random.Uint32N(9), random.Uint64N(4)
+		}
+		shares, hash := Shares(weights), random.Uint64()
+		got := Choose(shares, hash, func(list int) uint64 { return rates[list] })
+		var drawn []int
+		for x := hash; len(drawn) < 8; {
+			x += step
+			x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+			x = (x ^ x>>27) * 0x94d049bb133111eb
+			x ^= x >> 31
+			for _, half := range []uint32{uint32(x >> 32), uint32(x)} {
+				drawn = append(drawn, slices.IndexFunc(shares,
+					func(end uint32) bool { return half <= end }))
+			}
+		}
+		want := slices.MinFunc(drawn, func(a, b int) int { return cmp.Compare(rates[a], rates[b]) })
+		if got != want {
+			t.Fatalf("weights %v, rates %v: list %d of those drawn, %v; want %d", weights, rates,
+				got, drawn, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type slowness struct{ two, three []float64 }
 
 func runFigure9(ctx context.Context, r *experiment.Recorder) error {
 	t := experiment.Table{
-		Name: "difference", Title: "Share of pairs whose worst of P paths is at most so much " +
+		Name: "difference", Title: "Share of pairs whose worst of P paths is less than so much " +
 			"slower than the IGP's path, in %",
 		Columns: []string{"Topology", "P", "pairs", "5 ms", "10 ms", "20 ms", "50 ms"},
 	}

@@ -62,15 +62,15 @@ func (p *Protections) egresses() (agents []netip.AddrPort) {
 
 // egressTold takes in what came, by flow.
 func (p *Protections) egressTold(agent netip.AddrPort, flows []api.MergedFlow) {
-	paths := map[uint32]api.MergedPath{}
-	for _, f := range flows {
-		for _, p := range f.Paths {
-			paths[p.Flow] = p
-		}
-	}
 	for _, x := range p.Running {
 		if x.Agent != agent {
 			continue
+		}
+		paths := map[uint32]api.MergedPath{}
+		for _, f := range mergedOf(x.Egress, flows) {
+			for _, p := range f.Paths {
+				paths[p.Flow] = p
+			}
 		}
 		x.came = paths
 		if p.prober == nil && len(paths) > 0 && p.owes == "" { // else others carry than believed

@@ -34,15 +34,32 @@ func (p *Protections) mergesTold(agent netip.AddrPort, merged []api.MergedFlow) 
 // mergingOf looks for the flows of a protection among those that an egress merges. It drops
 // numbered packets of all others.
 func mergingOf(c config.Protection, merged []api.MergedFlow) merging {
-	m := merging{answered: true}
+	m, merged := merging{answered: true}, mergedOf(c.Egress, merged)
 	for _, flow := range c.Flows() {
 		if !slices.ContainsFunc(merged, func(f api.MergedFlow) bool {
-			return f.SID.Contains(c.Egress) && slices.Contains(f.Flows, uint32(flow))
+			return slices.Contains(f.Flows, uint32(flow))
 		}) {
 			m.lacking = append(m.lacking, flow)
 		}
 	}
 	return m
+}
+
+// mergedOf are the flows of the SID by which an egress takes what comes to an address: of several
+// the longest prefix. The same flow ids are other flows at another SID, as of another head-end.
+func mergedOf(egress netip.Addr, merged []api.MergedFlow) (list []api.MergedFlow) {
+	longest := -1
+	for _, f := range merged {
+		if f.SID.Contains(egress) {
+			longest = max(longest, f.SID.Bits())
+		}
+	}
+	for _, f := range merged {
+		if f.SID.Contains(egress) && f.SID.Bits() == longest {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // mustAnswer reports whether the egress has an agent that can tell whether it merges copies.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sextant/agent/api"
+	"sextant/agent/pathprobe"
 	"sextant/agent/peer"
 	"sextant/config"
 	"sextant/packet/flow"
@@ -69,6 +70,10 @@ func TestEgressThatLacksFlows(t *testing.T) {
 		{"they are merged at another SID", []api.MergedFlow{mergedAt("fcbb:bb00:7:e::/64", 32776,
 			32777, 32778, 32779, 32780, 32781, 32782, 32783)}, api.Unprotected,
 			"32776,32777,32778,32779,32780,32781,32782,32783"},
+		{"they are merged at a shorter prefix than the one that takes them", []api.MergedFlow{
+			mergedAt("fcbb:bb00:7::/48", 32776, 32777, 32778, 32779, 32780, 32781, 32782, 32783),
+			mergedAt(sid, 32768)}, api.Unprotected,
+			"32776,32777,32778,32779,32780,32781,32782,32783"},
 		{"nothing is merged", nil, api.Unprotected,
 			"32776,32777,32778,32779,32780,32781,32782,32783"},
 		{"one that carries is lacking", []api.MergedFlow{mergedAt(sid, 32776, 32777, 32779, 32780,
@@ -100,6 +105,29 @@ func TestEgressThatLacksFlows(t *testing.T) {
 	x.Agent = netip.AddrPort{}
 	if state, reason := x.standing("", ""); state != api.Protected || reason != "" {
 		t.Errorf("of an egress whose agent is not known: %s: %s", state, reason)
+	}
+}
+
+// What an egress tells of another SID, with the same flow ids, is of another head-end's copies.
+func TestEgressTellsOfOtherSIDs(t *testing.T) {
+	x := bank()
+	told := func(sid string, packets uint64) api.MergedFlow {
+		f := mergedAt(sid, 32776, 32777)
+		for _, flow := range f.Flows {
+			f.Paths = append(f.Paths, api.MergedPath{Flow: flow, Packets: packets})
+		}
+		return f
+	}
+	ours, other := told("fcbb:bb00:7:f::/64", 5), told("fcbb:bb00:7:e::/64", 700)
+	for _, all := range [][]api.MergedFlow{{ours, other}, {other, ours}} {
+		// with a prober, nothing is decided
+		p := Protections{Running: []*RunningProtection{x}, prober: &pathprobe.Prober{}}
+		p.egressTold(x.Agent, all)
+		for _, flow := range ours.Flows {
+			if came := x.came[flow].Packets; came != 5 {
+				t.Errorf("%d packets came of flow %d, not 5", came, flow)
+			}
+		}
 	}
 }
 

@@ -153,6 +153,45 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 	})
 }
 
+// A list that never brought a packet, of which the egress can't know that it carries, gives way to a
+// spare; and so does a spare that is dead when its turn comes.
+func TestListsThatNeverCame(t *testing.T) {
+	inNamespace(t, func(pins string) {
+		a := takenOver(t, pins, strings.ReplaceAll(headendText, "DIR", t.TempDir()))
+		defer leave(a)
+		w := newTried(t, a)
+		w.dead[1] = true
+		w.pass(2)
+		w.expect("as long as it may be late", "12")
+		w.pass(4)
+		w.expect("when nothing came by the second list", "13")
+		if role := w.x.RoleOf(1); role != api.Broken {
+			t.Errorf("the list that never came is %s", role)
+		}
+		w.dead[0] = true
+		delete(w.dead, 1)
+		w.pass(18)
+		w.expect("when it comes in a trial, and the first one fell silent", "23")
+	})
+	inNamespace(t, func(pins string) {
+		a := takenOver(t, pins, strings.ReplaceAll(headendText, "DIR", t.TempDir()))
+		defer leave(a)
+		w := newTried(t, a)
+		w.pass(3)
+		w.dead[0], w.dead[2] = true, true
+		w.pass(1)
+		w.expect("when the first list fell silent", "23")
+		w.pass(5)
+		if answer := w.x.State.Slots[2].Answer; answer != protection.Silent {
+			t.Errorf("nothing comes by the spare, and it counts as %d", answer)
+		}
+		w.x.Agent = netip.AddrPort{} // nobody is there to say what the egress merges
+		if v := w.view(); v.State != api.Degraded {
+			t.Errorf("with one list that brings packets: %s, %s", v.State, v.Reason)
+		}
+	})
+}
+
 // Links that protections load up to their bound have no room for a trial.
 func TestTrialsNeedRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "network.edges")

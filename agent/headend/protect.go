@@ -74,6 +74,7 @@ type RunningProtection struct {
 	moves  uint64                    // how often other paths came to carry
 	came   map[uint32]api.MergedPath // what the egress said last, by flow
 	merging
+	hearing
 }
 
 // IntentOf translates a configured protection.

@@ -9,6 +9,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/packet/flow"
+	"sextant/te/frer"
 	"sextant/te/protection"
 )
 
@@ -91,12 +92,16 @@ const (
 func (p *Protections) BelieveEgress(x *RunningProtection, paths map[uint32]api.MergedPath,
 	now time.Duration) {
 	next := x.State
+	missed := x.missed(paths, now)
 	for _, slot := range x.State.Carrying() {
-		if p, known := paths[uint32(x.Flow+slot)]; known && p.Packets > 0 {
-			if next = next.Probed(slot, !p.Silent); p.Silent {
-				x.noticed(api.Replacement{Because: protection.ListName(slot) +
-					" silent, as the egress says", Noticed: time.Now()})
-			}
+		p, known := paths[uint32(x.Flow+slot)]
+		silent := p.Silent && p.Packets > 0 || slices.Contains(missed, slot)
+		if !known || p.Packets == 0 && !silent {
+			continue
+		}
+		if next = next.Probed(slot, !silent); silent {
+			x.noticed(api.Replacement{Because: protection.ListName(slot) +
+				" silent, as the egress says", Noticed: time.Now()})
 		}
 	}
 	var came [protection.MaxSlots]uint64
@@ -108,6 +113,39 @@ func (p *Protections) BelieveEgress(x *RunningProtection, paths map[uint32]api.M
 		func(path protection.Path) bool { return p.HasRoom(x.Intent, path) })
 	p.tellTrials(x, next, now)
 	p.changeState(x, next)
+}
+
+// hearing watches what comes by the lists that carry. The egress itself knows of a list that fell
+// silent, but not of one that began to carry and never brought a packet: which lists carry, it is
+// not told.
+type hearing struct {
+	watch *frer.Watch
+	slots []int // that carry
+}
+
+// missed are the slots of lists by which nothing has come for as long as a trial lasts, and five
+// packets by another, since these lists carry. Of an egress that does not merge one of them nothing
+// can be said.
+func (x *RunningProtection) missed(paths map[uint32]api.MergedPath,
+	now time.Duration) (slots []int) {
+	carrying := x.State.Carrying()
+	if x.watch == nil || !slices.Equal(x.slots, carrying) {
+		x.hearing = hearing{frer.NewWatch(trialLasts, 0), carrying}
+	}
+	var sample frer.Sample
+	for _, slot := range carrying {
+		p, known := paths[uint32(x.Flow+slot)]
+		if !known {
+			x.hearing = hearing{}
+			return nil
+		}
+		sample.Passed += p.Packets
+		sample.Paths = append(sample.Paths, p.Packets)
+	}
+	for _, f := range x.watch.Observe(now, sample) {
+		slots = append(slots, carrying[f.Path])
+	}
+	return slots
 }
 
 // HasRoom tells that the links of a path can take one copy more.

@@ -140,8 +140,7 @@ func (c *Controller) forgotten(t flow.Tuple) {
 	}
 }
 
-// giveAgain gives flows that are still known their paths in another topology; the others keep what
-// they have until its time is over.
+// giveAgain gives flows that are still known their paths in another topology.
 func (c *Controller) giveAgain() {
 	c.gifts.flows, c.gifts.renewals = map[flow.Tuple]*given{}, nil
 	for t, f := range c.decider.Flows() {

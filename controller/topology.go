@@ -30,8 +30,7 @@ func parallels(g *topology.Graph) map[parallel]topology.Edge {
 }
 
 // followTopology notes which links are gone, and which are back. With links that were never there,
-// or that are not what they were, weights start again; pinned flows stay pinned where their paths
-// still are.
+// or that are not what they were, weights start again; flows keep their paths where these still are.
 func (c *Controller) followTopology(g *topology.Graph, err error) {
 	if err != nil {
 		if c.problem == "" {
@@ -101,6 +100,7 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 			c.options.Log.Warn("a pinned flow is pinned no more", "flow", t, "error", err)
 		}
 	}
+	c.carryOver(next)
 	if next.elephants != nil {
 		if lost := next.elephants.adopt(c.elephants, time.Now()); lost > 0 {
 			c.options.Log.Warn("elephants have no path in the new topology", "elephants", lost)
@@ -116,6 +116,28 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 	c.spreadAnew()
 	c.options.Log.Info("another topology; weights start again", "nodes", g.Nodes(), "links",
 		g.Edges())
+}
+
+// carryOver lets flows keep the paths that they were given, where another topology has them: their
+// lists may be others there. Those of the other flows are cleared, as their lists may name what is
+// gone.
+func (c *Controller) carryOver(next *Controller) {
+	for t, g := range c.gifts.flows {
+		if f, known := next.decider.Flow(t); known && f.Pinned {
+			continue
+		}
+		path, err := next.names.path(c.names.routers(g.path))
+		if err == nil {
+			_, err = next.segments.of(path)
+		}
+		if _, known := c.decider.Flow(t); err == nil && known && g.state != pathRefused &&
+			next.decider.Adopt(t, path, c.now()) {
+			continue
+		}
+		if h := c.gifts.heads[g.router]; h != nil && h.session != nil {
+			h.session.clear(t)
+		}
+	}
 }
 
 // takeGraph makes what is known of a graph: nothing yet.

@@ -95,6 +95,46 @@ func TestFollowTopology(t *testing.T) {
 	}
 }
 
+// With another topology flows keep the paths that it has, which are renewed on; what names links
+// that it does not have is cleared.
+func TestGivenPathsInAnotherTopology(t *testing.T) {
+	c := idle(t, edges(t, "a b 1\nb d 1\na c 1\nc d 1\n"), `block: "fcbb:bb00::/32"
+southbound: {listen: "[::1]:1", tokens: x, tls: {ca: x, certificate: x, key: x}}
+`)
+	to := &session{controller: c, router: "a", out: newOutbox(), sent: map[uint64][]flow.Tuple{}}
+	to.sending.Lock() // what is said waits in the outbox
+	c.gifts.heads["a"] = &head{session: to, followed: true}
+	flows := map[string]flow.Tuple{}
+	for port, middle := range []string{"b", "c"} {
+		p := Pin{Flow: testFlow(uint16(port + 1)), Path: []string{"a", middle, "d"}}
+		tuple := tupleFor(t, p)
+		path, err := c.names.path(p.Path)
+		if err != nil || !c.decider.Adopt(tuple, path, 0) {
+			t.Fatal(err)
+		}
+		c.give(tuple, path)
+		flows[middle] = tuple
+	}
+	if n := len(to.out.paths); n != 2 {
+		t.Fatalf("%d paths wait for the head-end, not 2", n)
+	}
+	clear(to.out.paths) // it has them
+	c.followTopology(edges(t, "a b 1\nb d 1\nc d 1\nd e 1\n"), nil)
+	if c.graph.Nodes() != 5 || c.problem != "" {
+		t.Fatalf("%d nodes, problem %q", c.graph.Nodes(), c.problem)
+	}
+	stays, said := to.out.paths[flows["b"]]
+	f, known := c.decider.Flow(flows["b"])
+	if !said || stays == nil || !known || f.Pinned || c.gifts.flows[flows["b"]] == nil ||
+		strings.Join(c.names.routers(f.Path), " ") != "a b d" {
+		t.Errorf("the path that is there: said %v %v, flow %+v", said, stays, f)
+	}
+	if goes, said := to.out.paths[flows["c"]]; !said || goes != nil ||
+		c.gifts.flows[flows["c"]] != nil {
+		t.Errorf("the path that is gone: said %v %+v", said, goes)
+	}
+}
+
 // When the first of parallel links goes, the second one stays: its SID says that.
 func TestFirstOfParallelLinksGoes(t *testing.T) {
 	const first, second = "a -> b 1 sid=fc00::1\nb -> a 1 sid=fc00::2\n",

@@ -124,6 +124,43 @@ func TestTelemetryFaults(t *testing.T) {
 	}
 }
 
+// TestTelemetryBehindXDP gives sinks interfaces at which programs decapsulate before them: packets
+// with INT would be dropped there.
+func TestTelemetryBehindXDP(t *testing.T) {
+	const head = `node: n
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: "000102030405060708090a0b0c0d0e0f"
+`
+	const host = `host:
+  interfaces: [{name: eth1}]
+  sids: [{prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}]
+`
+	const merge = `merge:
+  interfaces: [{name: eth1}]
+  sids: [{prefix: "fcbb:bb00:7:f::/80", flows: [1, 2], rate: 1000, skew: 10ms}]
+`
+	for _, test := range []struct{ roles, sids, refused string }{
+		{host, "fcbb:bb00:1::/48", "host.sids[0]"},
+		{host, "fcbb:bb00::/32", "host.sids[0]"},
+		{host, "fcbb:bb00:2::/48", ""},
+		{strings.ReplaceAll(host, "eth1", "eth2"), "fcbb:bb00:1::/48", ""},
+		{merge, "fcbb:bb00:7::/48", "merge.sids[0]"},
+		{merge, "fcbb:bb00:7:e::/64", ""},
+		{strings.ReplaceAll(merge, "eth1", "eth2"), "fcbb:bb00:7::/48", ""},
+		{"", "fcbb:bb00:7::/48", ""},
+	} {
+		_, err := config.Parse("node.yaml", []byte(head+test.roles+"telemetry: "+
+			sinking(`sids: ["`+test.sids+`"]`)+"\n"))
+		if test.refused == "" && err != nil {
+			t.Errorf("%s%s: %v", test.roles, test.sids, err)
+		}
+		if test.refused != "" && (err == nil || !strings.Contains(err.Error(), "before the sink") ||
+			!strings.Contains(err.Error(), test.refused)) {
+			t.Errorf("%s%s: %v; want it refused for %s", test.roles, test.sids, err, test.refused)
+		}
+	}
+}
+
 func encoded(encoding, keys string) string {
 	return "{node: 1, source: {interfaces: [eth1], encoding: " + encoding + ", " + keys + "}}"
 }

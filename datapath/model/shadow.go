@@ -7,7 +7,7 @@ import (
 	"sextant/packet/flow"
 )
 
-// The two halves of VRF-shadowing (Hayashi et al., "VRF-Shadowing"): End.SHADOW on the edge, which
+// The halves of VRF-shadowing (Nakamura et al., "Exploiting SRv6"): End.SHADOW on the edge, which
 // is the paper's shadow VRF in one SID, and End.DT4.COND, End.DT6.COND and End.DT46.COND on a host,
 // its Algorithm 1.
 

@@ -14,7 +14,7 @@ const (
 	// ECMP sends each packet to the bucket's one owner, as a router does: a connection whose bucket
 	// moves is lost.
 	ECMP
-	// Shadow is VRF-shadowing (Hayashi et al., "VRF-Shadowing", section III): the edge sends a
+	// Shadow is VRF-shadowing (Nakamura et al., "Exploiting SRv6", section III): the edge sends a
 	// packet to the bucket's one owner; a host that does not know the connection sends it back, and
 	// the edge sends it to the owner before the latest change.
 	Shadow

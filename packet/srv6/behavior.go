@@ -28,7 +28,7 @@ const (
 // delivers it) or passes it on to the next SID. The last one takes it.
 const EndOFFER Behavior = 32768
 
-// VRF-shadowing (Hayashi et al., "VRF-Shadowing"; private use here). The conditional ends, its
+// VRF-shadowing (Nakamura et al., "Exploiting SRv6"; private use here). The conditional ends, its
 // Algorithm 1, decapsulate like those without COND, but send a stray (a TCP packet that opens
 // nothing, of a connection that is not here) to a backup SID. That is an edge's End.SHADOW, which
 // looks the inner packet up in its previous table.

@@ -15,7 +15,7 @@ type Life struct {
 	max    time.Duration // longer ones end here
 }
 
-// The completion times of figure 10 in Hayashi et al., "VRF-Shadowing": of 10,000 downloads of 5
+// The completion times of figure 10 in Nakamura et al., "Exploiting SRv6": of 10,000 downloads of 5
 // MB, 8 % took longer than 2 s and the longest 11.8 s. A log-normal distribution through both
 // points has this median and sigma, and its mean of 0.9 s is that of 64 downloads at a time from
 // four servers of 1 Gbit/s. 10 MB take twice as long.

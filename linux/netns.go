@@ -124,11 +124,24 @@ func (n *Netns) Close() error {
 // f stay inside for their whole life.
 func (n *Netns) Do(f func() error) error {
 	return onThread(func() error {
-		if err := unix.Setns(n.FD(), unix.CLONE_NEWNET); err != nil {
+		if err := enter(n.file); err != nil {
 			return Failed(err, "enter network namespace %s", n.name)
 		}
 		return f()
 	})
+}
+
+// enter brings the calling thread, which must be locked, into a network namespace. One that is
+// there stays without a word to the kernel: a service manager may forbid setns(2) altogether
+// (RestrictNamespaces= of systemd).
+func enter(to *os.File) error {
+	here, err := os.Stat(threadNetns())
+	if err == nil {
+		if there, err := to.Stat(); err == nil && os.SameFile(here, there) {
+			return nil
+		}
+	}
+	return unix.Setns(int(to.Fd()), unix.CLONE_NEWNET)
 }
 
 // Netlink opens a route netlink handle inside the namespace. The caller closes
@@ -153,7 +166,7 @@ func onThread(f func() error) (err error) {
 	}
 	defer func() {
 		defer home.Close()
-		back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET)
+		back := enter(home)
 		if back == nil {
 			runtime.UnlockOSThread()
 			return

@@ -5,10 +5,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"sextant/linux"
 )
@@ -49,6 +52,55 @@ func TestDoReturnsToTheFirstNamespace(t *testing.T) {
 	if inside == before {
 		t.Error("Do called its function in the namespace of the caller")
 	}
+}
+
+// forbidSetns has the kernel refuse setns(2) to the calling thread, as systemd does to services with
+// RestrictNamespaces=yes. The goroutine must be locked to it, and ends with it.
+func forbidSetns() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SETNS, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// Where nothing may change its namespaces, as in the packaged unit, a thread works in the one that
+// it is in.
+func TestDoWhereItIs(t *testing.T) {
+	other := newNetns(t)
+	here, err := linux.ThisNetns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	called := false
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // it is never unlocked: the thread ends with its filter
+		if err := forbidSetns(); err != nil {
+			t.Errorf("forbid setns: %v", err)
+			return
+		}
+		if err := other.Do(func() error { return nil }); !errors.Is(err, unix.EPERM) {
+			t.Errorf("another namespace was entered although that is forbidden: %v", err)
+		}
+		if err := here.Do(func() error { called = true; return nil }); err != nil || !called {
+			t.Errorf("in the own namespace: called %v, error %v", called, err)
+		}
+	}()
+	<-done
 }
 
 func linkOf(t *testing.T, path string) string {

@@ -350,13 +350,8 @@ func termsOf(ctx context.Context, action string, dryRun bool) terms {
 
 // changeAsked is change for those who must not change what waits for a confirmation.
 func (a *Agent) changeAsked(next *config.Node, on terms) ([]config.Change, error) {
-	if on.only != "" {
-		if is, err := a.Store.FingerprintOf(a.Node); err != nil {
-			return nil, err
-		} else if is != on.only {
-			return nil, &api.Error{Code: api.Stale, Message: fmt.Sprintf("the configuration that "+
-				"runs is %s, not %s of If-Match; read it anew, and change that", is, on.only)}
-		}
+	if err := a.isMeant(on.only); err != nil {
+		return nil, err
 	}
 	switch u := a.Store.Kept.Unconfirmed; {
 	case on.dryRun:
@@ -367,6 +362,20 @@ func (a *Agent) changeAsked(next *config.Node, on terms) ([]config.Change, error
 		return a.changeUnconfirmed(next, on)
 	}
 	return a.change(next, on)
+}
+
+// isMeant refuses a request that is for another configuration than the one that runs; "": it is
+// for any.
+func (a *Agent) isMeant(only string) error {
+	if only == "" {
+		return nil
+	}
+	is, err := a.Store.FingerprintOf(a.Node)
+	if err == nil && is != only {
+		err = &api.Error{Code: api.Stale, Message: fmt.Sprintf("the configuration that runs is "+
+			"%s, not %s of If-Match; read it anew, and change that", is, only)}
+	}
+	return err
 }
 
 func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {

@@ -65,4 +65,13 @@ func TestWritesOfOneConfiguration(t *testing.T) {
 	if _, back := ask("GET", "/v1/config", "", ""); back != first {
 		t.Errorf("the same configuration has the ETags %s and %s", first, back)
 	}
+	// what a second operator changed meanwhile is neither undone nor confirmed
+	for _, path := range []string{"/v1/rollback", "/v1/confirm"} {
+		if status, _ := ask("POST", path, now, ""); status != http.StatusPreconditionFailed {
+			t.Errorf("%s of another configuration: %d", path, status)
+		}
+	}
+	if status, _ := ask("POST", "/v1/rollback", first, ""); status != http.StatusOK {
+		t.Errorf("/v1/rollback of the configuration that was read: %d", status)
+	}
 }

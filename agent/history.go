@@ -63,6 +63,9 @@ func (a *Agent) Rollback(ctx context.Context, number int, dryRun bool) (changes 
 }
 
 func (a *Agent) rollback(ctx context.Context, number int, dryRun bool) ([]config.Change, error) {
+	if err := a.isMeant(api.OnlyChanges(ctx)); err != nil {
+		return nil, err
+	}
 	if a.Store.Kept.Unconfirmed != nil {
 		if number != 0 || dryRun {
 			return nil, errUnconfirmed(a.Store.Kept.Unconfirmed)
@@ -101,6 +104,9 @@ func undoneUnless(u *state.Unconfirmed) string {
 // Confirm is what api.Historian says.
 func (a *Agent) Confirm(ctx context.Context) error {
 	_, err := role.Ask(ctx, &a.Loop, func() (none struct{}, err error) {
+		if err := a.isMeant(api.OnlyChanges(ctx)); err != nil {
+			return none, err
+		}
 		u := a.Store.Kept.Unconfirmed
 		if u == nil {
 			return none, &api.Error{Code: api.Conflict,

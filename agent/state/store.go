@@ -204,10 +204,10 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 	if upgraded && node.Edge != nil && node.Edge.Buckets == config.FormerBuckets {
 		node.Edge.Buckets = 0 // the former version wrote its default down
 	}
-	if node.Secret = file.Secret; !upgraded {
+	if !upgraded {
 		s.earlier = node
 	}
-	return node, api.ReadKeys(node)
+	return node, api.ReadSecrets(node)
 }
 
 // Look makes the text and the fingerprint those of a node, which does not change.

@@ -129,7 +129,7 @@ func (a *Agent) changeUnconfirmed(next *config.Node, on terms) ([]config.Change,
 	if err := a.Store.Look(a.Node); err != nil {
 		return nil, err
 	}
-	u := &state.Unconfirmed{Until: time.Now().Add(on.confirm),
+	u := &state.Unconfirmed{Until: time.Now().Add(on.confirm), Within: on.confirm,
 		Text: state.Text{Node: a.Store.Text}}
 	a.Store.Kept.Unconfirmed = u
 	changes, err := a.change(next, on)

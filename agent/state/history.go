@@ -170,5 +170,18 @@ func (h *History) Before() (int, error) {
 // Unconfirmed is a configuration that is undone unless it is confirmed.
 type Unconfirmed struct {
 	Until time.Time `json:"until"`
-	Text            // that ran before; its Node is whole in memory
+	// Within is for how long it may wait, whatever the clock says after a restart; 0: an earlier
+	// version did not say
+	Within time.Duration `json:"within,omitempty"`
+	Text                 // that ran before; its Node is whole in memory
+}
+
+// longest is how long a configuration of an earlier version may wait.
+const longest = 24 * time.Hour
+
+// limit ends the wait in time, also if the clock was set back since it began.
+func (u *Unconfirmed) limit(now time.Time) {
+	if last := now.Add(cmp.Or(u.Within, longest)); u.Until.After(last) {
+		u.Until = last
+	}
 }

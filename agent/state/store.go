@@ -184,9 +184,12 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		s.Kept.Unconfirmed = nil
 		return file, nil
 	}
-	if u := s.Kept.Unconfirmed; u != nil && !time.Now().Before(u.Until) {
-		log.Warn("the configuration that ran is undone: no confirmation came in time")
-		s.Kept.Node, s.Kept.Unconfirmed, s.Undone = u.Node, nil, true
+	if u := s.Kept.Unconfirmed; u != nil {
+		now := time.Now()
+		if u.limit(now); !now.Before(u.Until) {
+			log.Warn("the configuration that ran is undone: no confirmation came in time")
+			s.Kept.Node, s.Kept.Unconfirmed, s.Undone = u.Node, nil, true
+		}
 	}
 	if s.Kept.Node == s.Text && s.node == file {
 		s.earlier = file // nothing was changed at run time

@@ -321,6 +321,7 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
 	next, err := read()
 	if err == nil {
 		on := termsOf(ctx, "apply", dryRun)
+		on.isFile = true
 		if doErr := a.Do(ctx, func() { changes, err = a.changeAsked(next, on) }); doErr != nil {
 			return nil, doErr
 		}
@@ -336,6 +337,7 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
 type terms struct {
 	dryRun bool // all is checked, nothing changed
 	breaks bool // connections may end
+	isFile bool // a node file is applied
 	// who asked for what, for the log and the history
 	by, action string
 	only       string          // fingerprint of the configuration that may be changed; "": any

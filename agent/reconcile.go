@@ -106,10 +106,20 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 			if on.dryRun {
 				return nil, a.watch.unattached()
 			}
+			if on.isFile {
+				a.noteApplied(next)
+			}
 			return nil, a.watch.look()
 		}
 	}
 	begun, kept := time.Now(), a.Store.Kept.Clone()
+	if on.isFile && !on.dryRun {
+		fingerprint, err := a.Store.FingerprintOf(next)
+		if err != nil {
+			return nil, err
+		}
+		a.Store.Kept.Applied = fingerprint
+	}
 	var p role.RoleChanges
 	err = tracing.Step(on.trace, "prepare", func() error { return p.Prepare(a.Roles, next) })
 	if err == nil && !on.breaks {
@@ -136,6 +146,18 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 	a.collectWarnings()
 	a.Updates.Observe(time.Since(begun).Seconds())
 	return changes, nil
+}
+
+// noteApplied remembers a node file that says what runs already: the next agent may begin with it.
+func (a *Agent) noteApplied(file *config.Node) {
+	fingerprint, err := a.Store.FingerprintOf(file)
+	if err == nil && fingerprint != a.Store.Kept.File && fingerprint != a.Store.Kept.Applied {
+		a.Store.Kept.Applied = fingerprint
+		err = a.Store.Write()
+	}
+	if err != nil {
+		a.Log.Warn("a restarted agent may take the node file for another one", "error", err)
+	}
 }
 
 // reload loads broken programs anew.

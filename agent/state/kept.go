@@ -17,7 +17,10 @@ type Kept struct {
 	// File is the fingerprint of the node file that Node began with: as long as the file stays the
 	// same, Node is what runs.
 	File string `json:"file"`
-	Text        // its Node is whole in memory
+	// Applied is the fingerprint of the node file that was applied last, if one was since the agent
+	// began: the file with which the next one begins may be that one, too.
+	Applied string `json:"applied,omitempty"`
+	Text           // its Node is whole in memory
 	// Secret is a mark by which another secret is known, and nothing else.
 	Secret string `json:"secret,omitempty"`
 	// Numbers of services in the tables of edge and host, by endpoint, and ids of SIDs that have

@@ -163,7 +163,7 @@ func (s *Store) acquire(path string) error {
 }
 
 // Resume returns the configuration to run: the node file, or what the last agent made of it if the
-// file has not changed since.
+// file has not changed since that agent began, or since it was applied.
 func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error) {
 	fingerprint, err := s.FingerprintOf(file)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		}
 		upgraded = former == s.Kept.File
 	}
-	if fingerprint != s.Kept.File && !upgraded {
+	if fingerprint != s.Kept.File && fingerprint != s.Kept.Applied && !upgraded {
 		earlier := s.Kept
 		s.superseded = &earlier
 		s.Kept.Computed, s.Kept.ListsDown = Computed{}, nil
@@ -264,7 +264,7 @@ func (s *Store) Save(file, node *config.Node) error {
 		if err != nil {
 			return err
 		}
-		s.Kept.File = fingerprint
+		s.Kept.File, s.Kept.Applied = fingerprint, ""
 	}
 	if err := s.Look(node); err != nil {
 		return err

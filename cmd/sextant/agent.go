@@ -31,9 +31,9 @@ packet, and then serves its API on a Unix socket. If it can't run it says why in
 Packets are forwarded on when it ends, whatever ended it: only "sextant unload" detaches the programs.
 
 Changes made while it runs are kept in the node file's state directory. They hold after a restart as long as the node file
-is the same; another node file starts again. One that would end connections of the programs that forward on is refused;
-with --break-connections it is not. It needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, to take
-over, CAP_SYS_ADMIN.`,
+is the same, or the one that was applied last; another node file starts again. One that would end connections of the
+programs that forward on is refused; with --break-connections it is not. It needs root, or CAP_BPF, CAP_NET_ADMIN,
+CAP_PERFMON and, to take over, CAP_SYS_ADMIN.`,
 		Example:     "  sextant agent -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant check", "sextant status", "sextant unload"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

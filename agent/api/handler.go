@@ -132,7 +132,12 @@ func Mux(documented string, answers map[string]func(*http.Request) (any, error))
 	handle := func(pattern string, answer func(*http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			if r.URL.Query().Get(breakFlag) != "" {
+			breaks, err := flagOf(r, breakFlag)
+			if err != nil {
+				writeError(w, err)
+				return
+			}
+			if breaks {
 				r = breaking(r)
 			}
 			r = matching(r)
@@ -232,12 +237,17 @@ func writeNode(w http.ResponseWriter, r *http.Request, node *config.Node, err er
 		writeError(w, err)
 		return
 	}
-	w.Header().Set("ETag", `"`+fingerprint+`"`)
-	if r.FormValue("secrets") == "" {
-		node = config.Redact(node)
-	} else if err := Require(r.Context(), Admin); err != nil {
+	secrets, err := flagOf(r, "secrets")
+	if err == nil && secrets {
+		err = Require(r.Context(), Admin)
+	}
+	if err != nil {
 		writeError(w, err)
 		return
+	}
+	w.Header().Set("ETag", `"`+fingerprint+`"`)
+	if !secrets {
+		node = config.Redact(node)
 	}
 	if r.Header.Get("Accept") == "application/json" {
 		text, err := config.MarshalAsJSON(node)

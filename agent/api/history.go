@@ -72,7 +72,10 @@ func (h handler) rollback(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	dryRun := r.URL.Query().Get("dryRun") != ""
+	dryRun, err := flagOf(r, "dryRun")
+	if err != nil {
+		return nil, err
+	}
 	changes, err := h.agent.Rollback(r.Context(), number, dryRun)
 	return Changes{DryRun: dryRun, Items: notNull(changes)}, err
 }

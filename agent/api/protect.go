@@ -192,7 +192,11 @@ func (h handler) putProtection(r *http.Request) (any, error) {
 	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
-	return h.agent.Protect(r.Context(), r.PathValue("name"), spec, r.FormValue("dryRun") != "")
+	dryRun, err := flagOf(r, "dryRun")
+	if err != nil {
+		return nil, err
+	}
+	return h.agent.Protect(r.Context(), r.PathValue("name"), spec, dryRun)
 }
 
 func (h handler) deleteProtection(r *http.Request) (any, error) {

@@ -196,7 +196,10 @@ func mayHaveRead(ctx context.Context, running, next *config.Node) error {
 }
 
 func (h handler) apply(r *http.Request) (any, error) {
-	dryRun := r.URL.Query().Get("dryRun") != ""
+	dryRun, err := flagOf(r, "dryRun")
+	if err != nil {
+		return nil, err
+	}
 	within, err := confirmOf(r)
 	if err != nil {
 		return nil, err

@@ -249,7 +249,8 @@ func writeNode(w http.ResponseWriter, r *http.Request, node *config.Node, err er
 	if !secrets {
 		node = config.Redact(node)
 	}
-	if r.Header.Get("Accept") == "application/json" {
+	w.Header().Set("Vary", "Accept")
+	if accepts(r, "application/json") {
 		text, err := config.MarshalAsJSON(node)
 		if err != nil {
 			writeError(w, err)

@@ -88,6 +88,8 @@ func TestErrorsNeverShowTheSecret(t *testing.T) {
 		"{node: 'a b', secret: " + secret + ", x: 1}",
 		"secret: '" + secret + "ff'\n",
 		"{secret: " + secret + ", secret: " + secret + "}",
+		"secret: ffffffffffffffffffffffffffffffff\nsecret: " + secret + "\n",
+		"secert: " + secret + "\n", "secret: \"" + secret + "\n",
 	} {
 		_, err := config.Parse("x.yaml", []byte(text))
 		if err == nil || strings.Contains(err.Error(), secret) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -99,14 +100,22 @@ func (d *decoder) errors() Errors {
 	return list
 }
 
+// likeSecrets are texts that may be secrets or keys: nothing else in a node file is so long in
+// hexadecimal digits.
+var likeSecrets = regexp.MustCompile(`[0-9A-Fa-f]{32,}`)
+
+// stars take the place of a text.
+func stars(text string) string { return strings.Repeat("*", utf8.RuneCountInString(text)) }
+
 func (d *decoder) excerpt(at Place) string {
 	line := d.line(at.Line)
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
 	if d.secret != "" {
-		line = strings.ReplaceAll(line, d.secret,
-			strings.Repeat("*", utf8.RuneCountInString(d.secret)))
+		line = strings.ReplaceAll(line, d.secret, stars(d.secret))
 	}
+	// one that was not read as the secret: behind a wrong key, or given twice
+	line = likeSecrets.ReplaceAllStringFunc(line, stars)
 	return excerpt(line, at.Line, at.Column)
 }

@@ -37,6 +37,9 @@ func (e *Edge) Dump(name string, limit int) ([]Entry, error) {
 	return e.collection.Dump(name, limit)
 }
 
+// secretMaps hold keys: those of QUIC-LB, of HMACs, and of controllers' datagrams to a head-end.
+var secretMaps = []string{"quic_configs", "hmac_keys", "hmac_scratches", "change_streams"}
+
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
 func (c *collection) Dump(name string, limit int) ([]Entry, error) {
 	spec, err := c.object()
@@ -52,7 +55,7 @@ func (c *collection) Dump(name string, limit int) ([]Entry, error) {
 	switch {
 	case m.Type() == ebpf.ArrayOfMaps:
 		return nil, fmt.Errorf("dump %s: it holds maps: %w", name, ErrNoMap)
-	case name == "quic_configs", name == "hmac_keys", name == "hmac_scratches":
+	case slices.Contains(secretMaps, name):
 		return nil, fmt.Errorf("dump %s: it holds keys, which are secret: %w", name, ErrNoMap)
 	case m.Type() == ebpf.RingBuf:
 		return nil, fmt.Errorf("dump %s: a ring buffer has no entries: %w", name, ErrNoMap)

@@ -155,7 +155,7 @@ func (p page) addService(s *api.Service) {
 	}
 }
 
-// addBackends adds how many backends of each kind a service has, if it has any.
+// addBackends adds how many backends of each kind a service has: none is what alerts look for.
 func (p page) addBackends(s *api.Service) {
 	states, failing := map[config.BackendState]int{}, 0
 	for i := range s.Edge.Backends {
@@ -165,11 +165,9 @@ func (p page) addBackends(s *api.Service) {
 			failing++
 		}
 	}
-	if len(s.Edge.Backends) > 0 {
-		for _, state := range []config.BackendState{config.Up, config.Draining, config.Down,
-			config.Maintenance} {
-			p.add(serviceBackends, float64(states[state]), s.Name, string(state))
-		}
+	for _, state := range []config.BackendState{config.Up, config.Draining, config.Down,
+		config.Maintenance} {
+		p.add(serviceBackends, float64(states[state]), s.Name, string(state))
 	}
 	if s.Edge.Check != "" {
 		p.add(servicePanic, OneIf(s.Edge.Panic), s.Name)

@@ -132,7 +132,7 @@ func (n *Netns) Do(f func() error) error {
 }
 
 // enter brings the calling thread, which must be locked, into a network namespace. One that is
-// there stays without a word to the kernel: a service manager may forbid setns(2) altogether
+// there stays, and asks the kernel for nothing: a service manager may forbid setns(2) altogether
 // (RestrictNamespaces= of systemd).
 func enter(to *os.File) error {
 	here, err := os.Stat(threadNetns())

@@ -381,6 +381,14 @@ func (c *checker) telemetryReaches(s *TelemetrySink) {
 					"telemetry.sink.interfaces")
 				break
 			}
+			if owner := c.node.straysOf(name, prefix); owner != "" {
+				c.conflict(fmt.Sprintf("telemetry.sink.sids[%d]", i), fmt.Sprintf("strays to %s "+
+					"on interface %q are taken away at XDP (%s), before the sink, which is at "+
+					"TC: those with INT are not, and the server resets their connections",
+					prefix, name, owner), "let the router before this machine be their sink",
+					owner, "telemetry.sink.interfaces")
+				break
+			}
 		}
 	}
 }

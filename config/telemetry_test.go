@@ -139,7 +139,20 @@ secret: "000102030405060708090a0b0c0d0e0f"
   interfaces: [{name: eth1}]
   sids: [{prefix: "fcbb:bb00:7:f::/80", flows: [1, 2], rate: 1000, skew: 10ms}]
 `
+	const strays = `strays:
+  interfaces: [{name: eth1}]
+  vrfs:
+    - {namespace: /run/netns/blue, sids: ["fcbb:bb00:1:46::/64"], backup: back}
+`
+	const device = `strays:
+  interfaces: [{name: eth1}]
+  vrfs: [{vrf: blue, backup: green}]
+`
 	for _, test := range []struct{ roles, sids, refused string }{
+		{strays, "fcbb:bb00:1::/48", "strays.vrfs[0].sids[0]"},
+		{strays, "fcbb:bb00:2::/48", ""},
+		{strings.ReplaceAll(strays, "eth1", "eth2"), "fcbb:bb00:1::/48", ""},
+		{device, "fcbb:bb00:1::/48", ""},
 		{host, "fcbb:bb00:1::/48", "host.sids[0]"},
 		{host, "fcbb:bb00::/32", "host.sids[0]"},
 		{host, "fcbb:bb00:2::/48", ""},
@@ -149,7 +162,7 @@ secret: "000102030405060708090a0b0c0d0e0f"
 		{strings.ReplaceAll(merge, "eth1", "eth2"), "fcbb:bb00:7::/48", ""},
 		{"", "fcbb:bb00:7::/48", ""},
 	} {
-		_, err := config.Parse("node.yaml", []byte(head+test.roles+"telemetry: "+
+		n, err := config.Parse("node.yaml", []byte(head+test.roles+"telemetry: "+
 			sinking(`sids: ["`+test.sids+`"]`)+"\n"))
 		if test.refused == "" && err != nil {
 			t.Errorf("%s%s: %v", test.roles, test.sids, err)
@@ -157,6 +170,10 @@ secret: "000102030405060708090a0b0c0d0e0f"
 		if test.refused != "" && (err == nil || !strings.Contains(err.Error(), "before the sink") ||
 			!strings.Contains(err.Error(), test.refused)) {
 			t.Errorf("%s%s: %v; want it refused for %s", test.roles, test.sids, err, test.refused)
+		}
+		if err == nil && strings.Contains(strings.Join(config.Warnings(n), "\n"),
+			"strays to SIDs of blue") != (test.roles == device) {
+			t.Errorf("%s%s: warnings %q", test.roles, test.sids, config.Warnings(n))
 		}
 	}
 }

@@ -5,7 +5,8 @@
 // locator then, which the IGP announces as a prefix.
 //
 // A router that is not for transit, as it tells (the overload bit of IS-IS, the R-bit and the
-// V6-bit of OSPFv3), is marked as such: no path is to lead through it.
+// V6-bit of OSPFv3), is marked as such: no path is to lead through it. Of a router with several
+// topologies of IS-IS (RFC 5120) that of IPv6 counts.
 //
 // A link counts when both of its ends tell of it, as in the IGP's own computation. A LAN becomes a
 // link between each two of its routers, which share a risk: those that tell of it, and that its

@@ -27,6 +27,7 @@ func Graph(name string, paths []*apiutil.Path) (g *topology.Graph, ignored []str
 			ignored = append(ignored, reason)
 		}
 	}
+	d.keepIPv6()
 	g, alone, err := d.build(name)
 	slices.Sort(ignored)
 	return g, append(ignored, alone...), err
@@ -54,6 +55,7 @@ type node struct {
 	// noTransit tells that nothing is to pass by the router (the overload bit of IS-IS, ISO 10589
 	// section 7.2.8.1; OSPFv3 without the R-bit or the V6-bit, RFC 5340 appendix A.2)
 	noTransit bool
+	multi     bool // tells of the topology of IPv6 apart from that of IPv4 (RFC 5120)
 }
 
 // noTransit is what the links of a router by which nothing is to pass weigh besides their metrics:
@@ -65,6 +67,7 @@ type link struct {
 	from, to  string // router ids
 	near, far string // what tells parallel links apart, at either end
 	backup    bool   // routers may protect the SID: its packets may take other links then
+	topology  uint16 // of IS-IS (RFC 5120)
 	topology.EdgeSpec
 }
 
@@ -171,6 +174,10 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 		return fmt.Sprintf("a link from %q to %q", l.from, l.to)
 	}
 	l.describe(n.LinkDesc)
+	if isISIS(n.ProtocolID) {
+		l.topology = topologyOf(n.LinkDesc)
+		d.nodes[l.from].multi = d.nodes[l.from].multi || l.topology == topologyIPv6
+	}
 	var te uint32
 	for _, tlv := range tlvs {
 		switch v := tlv.(type) {
@@ -199,6 +206,32 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 	}
 	d.links = append(d.links, l)
 	return ""
+}
+
+// Topologies of IS-IS (RFC 5120 section 7.5).
+const (
+	topologyOfAll = 0 // IPv4, and IPv6 where that has none of its own
+	topologyIPv6  = 2
+)
+
+// topologyOf is that of a link (RFC 9552 section 5.2.2.1).
+func topologyOf(description []bgp.LsTLVInterface) uint16 {
+	for _, tlv := range description {
+		if t, ok := tlv.(*bgp.LsTLVMultiTopoID); ok && len(t.MultiTopoIDs) > 0 {
+			return t.MultiTopoIDs[0]
+		}
+	}
+	return topologyOfAll
+}
+
+// keepIPv6 leaves out links, and metrics, that packets of IPv6 do not follow.
+func (d *domain) keepIPv6() {
+	d.links = slices.DeleteFunc(d.links, func(l link) bool {
+		if d.nodes[l.from].multi {
+			return l.topology != topologyIPv6
+		}
+		return l.topology != topologyOfAll
+	})
 }
 
 // addEndX takes the SID of an End.X by shortest paths: of several the first one without a backup,
@@ -329,7 +362,7 @@ func (d *domain) paired() (links []link, alone []string) {
 			cmp.Compare(a.Weight, b.Weight))
 	})
 	same := func(a, b link) bool { return a.key() == b.key() && a.from == b.from }
-	// told twice, by two levels or topologies of the IGP: the lower metric
+	// told twice, by two levels of the IGP: the lower metric
 	links = slices.CompactFunc(d.links, same)
 	directions := map[string]int{}
 	for _, l := range links {

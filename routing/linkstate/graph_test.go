@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,6 +183,48 @@ func TestGreatestMetric(t *testing.T) {
 		if err != nil || g.Edges() != c.edges || len(ignored) != 2-c.edges {
 			t.Errorf("%v, %+v: %d edges, ignored %q", err, c, g.Edges(), ignored)
 		}
+	}
+}
+
+// Of routers with a topology of its own for IPv6 (RFC 5120) its links and metrics count, which are
+// those of SRv6: R1 and R2 have a link for IPv4 alone, and another one that costs more for IPv6. R4
+// has no such topology, and R1's link to it is for IPv4 alone. A LAN's node is in none.
+func TestTopologyOfIPv6(t *testing.T) {
+	n := linkstatetest.Network{}
+	both := func(number int, metric, metric6 uint32, ends ...int) {
+		for i, from := range ends {
+			n.Link(from, ends[1-i], linkstatetest.Link{Number: number, Metric: metric})
+			if metric6 > 0 {
+				n.Link(from, ends[1-i], linkstatetest.Link{Number: number, Metric: metric6,
+					EndX: fmt.Sprintf("fcbb:bb00:%d:e00%d::", from, number)})
+				n.InTopology(2)
+			}
+		}
+	}
+	both(1, 1, 0, 1, 2)
+	both(2, 5, 30, 1, 2)
+	both(3, 5, 5, 1, 3)
+	both(4, 5, 0, 1, 4)
+	n.LAN(5, 30, 2, 3)
+	for router, metric6 := range map[int]uint32{2: 7, 3: 9} {
+		n.OnLAN(5, metric6, router)
+		n.InTopology(2)
+	}
+	g, _, err := linkstate.Graph("net", n.Routes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for e := range topology.Edge(g.Edges()) {
+		edge := g.Edge(e)
+		got = append(got, fmt.Sprintf("%s>%s %d %s", g.Node(edge.From).Name[13:],
+			g.Node(edge.To).Name[13:], edge.Weight, edge.SID))
+	}
+	slices.Sort(got)
+	want := []string{"1>2 30 fcbb:bb00:1:e002::", "1>3 5 fcbb:bb00:1:e003::",
+		"2>1 30 fcbb:bb00:2:e002::", "2>3 7 ::", "3>1 5 fcbb:bb00:3:e003::", "3>2 9 ::"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
 	}
 }
 

@@ -107,6 +107,20 @@ func (n *Network) EndX(sid bgp.LsSrv6EndXSID) {
 // Link adds one direction of a link.
 func (n *Network) Link(from, to int, l Link) { n.link(routerID(from), routerID(to), from, to, l) }
 
+// InTopology says of which topology of IS-IS what was said last is, of a link.
+func (n *Network) InTopology(id uint16) {
+	prefix := n.Routes[len(n.Routes)-1].Nlri.(*bgp.LsAddrPrefix)
+	link := prefix.NLRI.(*bgp.LsLinkNLRI)
+	link.LinkDesc = append(link.LinkDesc, &bgp.LsTLVMultiTopoID{
+		LsTLV:        bgp.LsTLV{Type: bgp.LS_TLV_MULTI_TOPO_ID, Length: 2},
+		MultiTopoIDs: []uint16{id}})
+	body, err := link.Serialize()
+	if err != nil {
+		panic(err)
+	}
+	prefix.Length = uint16(len(body))
+}
+
 // LAN adds a network with several routers, all of which say the same metric, by the node that
 // stands for it.
 func (n *Network) LAN(lan int, metric uint32, routers ...int) {

@@ -10,6 +10,6 @@
 //
 // A link counts when both of its ends tell of it, as in the IGP's own computation. A LAN becomes a
 // link between each two of its routers, which share a risk: those that tell of it, and that its
-// node tells of. Delays are in microseconds; if not all links tell of theirs, metrics stand for
-// them.
+// node tells of. A metric of 0 counts as 1. Delays are in microseconds; if not all links tell of
+// theirs, metrics stand for them.
 package linkstate

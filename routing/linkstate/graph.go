@@ -182,7 +182,7 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 	for _, tlv := range tlvs {
 		switch v := tlv.(type) {
 		case *bgp.LsTLVIGPMetric:
-			if l.Weight = v.Metric; isISIS(n.ProtocolID) && l.Weight == noMetric {
+			if l.Weight = max(1, v.Metric); isISIS(n.ProtocolID) && l.Weight == noMetric {
 				return l.unused()
 			}
 		case *bgp.LsTLVTEDefaultMetric:

@@ -162,7 +162,8 @@ func TestSIDs(t *testing.T) {
 }
 
 // A link of the greatest metric is none for shortest paths of IS-IS (RFC 5305 section 3), in either
-// direction, as both ends must have it; one of a metric less is, and so are those of other IGPs.
+// direction, as both ends must have it; one of a metric less is, and so are those of other IGPs,
+// and one of metric 0, which IS-IS permits.
 func TestGreatestMetric(t *testing.T) {
 	const greatest = 1<<24 - 1
 	for _, c := range []struct {
@@ -172,10 +173,12 @@ func TestGreatestMetric(t *testing.T) {
 	}{
 		{bgp.LS_PROTOCOL_ISIS_L1, greatest, 0}, {bgp.LS_PROTOCOL_ISIS_L2, greatest, 0},
 		{bgp.LS_PROTOCOL_ISIS_L2, greatest - 1, 2}, {bgp.LS_PROTOCOL_OSPF_V3, greatest, 2},
+		{bgp.LS_PROTOCOL_ISIS_L2, 0, 2},
 	} {
 		n := linkstatetest.Network{}
-		n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: c.metric})
 		n.Link(2, 1, linkstatetest.Link{Number: 1, Metric: 10})
+		n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 10})
+		n.Metric(c.metric)
 		for _, route := range n.Routes {
 			route.Nlri.(*bgp.LsAddrPrefix).NLRI.(*bgp.LsLinkNLRI).ProtocolID = c.igp
 		}

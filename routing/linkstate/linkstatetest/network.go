@@ -107,6 +107,16 @@ func (n *Network) EndX(sid bgp.LsSrv6EndXSID) {
 // Link adds one direction of a link.
 func (n *Network) Link(from, to int, l Link) { n.link(routerID(from), routerID(to), from, to, l) }
 
+// Metric says another metric of what was said last, of a link, and can say 0.
+func (n *Network) Metric(metric uint32) {
+	about := n.Routes[len(n.Routes)-1].Attrs
+	for _, tlv := range about[len(about)-1].(*bgp.PathAttributeLs).TLVs {
+		if m, ok := tlv.(*bgp.LsTLVIGPMetric); ok {
+			m.Metric = metric
+		}
+	}
+}
+
 // InTopology says of which topology of IS-IS what was said last is, of a link.
 func (n *Network) InTopology(id uint16) {
 	prefix := n.Routes[len(n.Routes)-1].Nlri.(*bgp.LsAddrPrefix)

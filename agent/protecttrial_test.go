@@ -153,8 +153,8 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 	})
 }
 
-// A list that never brought a packet, of which the egress can't know that it carries, gives way to a
-// spare; and so does a spare that is dead when its turn comes.
+// A list that never brought a packet, of which the egress can't know that it carries, gives way to
+// a spare; and so does a spare that is dead when its turn comes.
 func TestListsThatNeverCame(t *testing.T) {
 	inNamespace(t, func(pins string) {
 		a := takenOver(t, pins, strings.ReplaceAll(headendText, "DIR", t.TempDir()))

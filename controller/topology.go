@@ -30,7 +30,8 @@ func parallels(g *topology.Graph) map[parallel]topology.Edge {
 }
 
 // followTopology notes which links are gone, and which are back. With links that were never there,
-// or that are not what they were, weights start again; flows keep their paths where these still are.
+// or that are not what they were, weights start again; flows keep their paths where these still
+// are.
 func (c *Controller) followTopology(g *topology.Graph, err error) {
 	if err != nil {
 		if c.problem == "" {

@@ -54,8 +54,8 @@ func TestDoReturnsToTheFirstNamespace(t *testing.T) {
 	}
 }
 
-// forbidSetns has the kernel refuse setns(2) to the calling thread, as systemd does to services with
-// RestrictNamespaces=yes. The goroutine must be locked to it, and ends with it.
+// forbidSetns has the kernel refuse setns(2) to the calling thread, as systemd does to services
+// with RestrictNamespaces=yes. The goroutine must be locked to it, and ends with it.
 func forbidSetns() error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call

@@ -208,9 +208,23 @@ func (d describing) fields(t reflect.Type, all object, required map[string]bool)
 			all[name] = d.oneOf(d.schema(f.Type), f.Tag.Get("setting"))
 			if !strings.Contains(options, "omit") {
 				required[name] = true
+				if f.Type.Kind() == reflect.Pointer {
+					all[name] = orNull(all[name].(object))
+				}
 			}
 		}
 	}
+}
+
+// orNull is a schema with null, which is what is written of a pointer to nothing.
+func orNull(schema object) object {
+	kind, plain := schema["type"].(string)
+	if !plain {
+		return object{"anyOf": []object{schema, {"type": "null"}}}
+	}
+	nullable := maps.Clone(schema)
+	nullable["type"] = []string{kind, "null"}
+	return nullable
 }
 
 // oneOf adds the words that a setting of the node file may have.

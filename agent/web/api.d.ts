@@ -1094,15 +1094,15 @@ export interface components {
             succeededChecks: number;
         };
         Hop: {
-            egress: number;
+            egress: number | null;
             hop: number;
-            ingress: number;
-            latencyNs: number;
-            node: number;
-            queueBytes: number;
-            queueId: number;
-            timeNs: number;
-            utilizationPpm: number;
+            ingress: number | null;
+            latencyNs: number | null;
+            node: number | null;
+            queueBytes: number | null;
+            queueId: number | null;
+            timeNs: number | null;
+            utilizationPpm: number | null;
         };
         HostService: {
             accept: components["schemas"]["Accept"];
@@ -1227,19 +1227,19 @@ export interface components {
         };
         MergedPath: {
             bytes: number;
-            delayLeastSeconds: number;
-            delayMostSeconds: number;
+            delayLeastSeconds: number | null;
+            delayMostSeconds: number | null;
             delayPackets: number;
-            delaySeconds: number;
+            delaySeconds: number | null;
             delaySumSeconds: number;
             firstPackets: number;
             flow: number;
             lostPackets: number;
             packets: number;
-            recentDelaySeconds: number;
-            recentLoss: number;
+            recentDelaySeconds: number | null;
+            recentLoss: number | null;
             silent: boolean;
-            silentSeconds: number;
+            silentSeconds: number | null;
         };
         Neighbor: {
             address: string;
@@ -1381,8 +1381,8 @@ export interface components {
             tag: string;
         };
         ProtectedPath: {
-            copyDelayMs: number;
-            copyLoss: number;
+            copyDelayMs: number | null;
+            copyLoss: number | null;
             delay: number;
             delayUnit: string;
             fault: string;
@@ -1391,7 +1391,7 @@ export interface components {
             list: string;
             loss: number;
             /** Format: date-time */
-            nextTrial: string;
+            nextTrial: string | null;
             packets: number;
             probes: string;
             role: string;
@@ -1415,7 +1415,7 @@ export interface components {
             proof: string;
             rateKbps: number;
             reason: string;
-            replaced: components["schemas"]["Replacement"];
+            replaced: components["schemas"]["Replacement"] | null;
             replacements: number;
             sids: number;
             spares: number;

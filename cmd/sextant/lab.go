@@ -122,7 +122,7 @@ func (a *app) labOptions() lab.Options {
 			return err
 		},
 		Events: a.labEvents(),
-		Stdout: a.stdout,
+		Stdout: behind(a.stdout),
 		Stderr: a.stderr,
 	}
 }

@@ -41,10 +41,12 @@ type app struct {
 func run(ctx context.Context, e *env) int {
 	a := &app{env: e, life: ctx}
 	e.stdin = newInterruptible(ctx, e.stdin)
+	output := &noted{to: e.stdout}
+	e.stdout = output
 	root := a.root()
 	root.SetArgs(e.args)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = cmp.Or(err, a.unhelped)
+	err = output.instead(cmp.Or(err, a.unhelped))
 	if unknown, ok := errors.AsType[unknownCommand](err); ok {
 		cmd = unknown.of
 	}

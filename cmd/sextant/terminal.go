@@ -40,6 +40,7 @@ func (w *terminalWriter) Write(p []byte) (int, error) {
 // raw is the writer behind one that guards a terminal, for what drives it on purpose and for
 // commands that have it for themselves.
 func raw(w io.Writer) io.Writer {
+	w = behind(w)
 	if guard, ok := w.(*terminalWriter); ok {
 		return guard.to
 	}

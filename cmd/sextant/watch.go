@@ -34,12 +34,12 @@ func (a *app) onScreen(draws func() error) error {
 // behind its end, then all below. It is cut to the window, which may have another size each time.
 // Where the output is no terminal it is followed by an empty line.
 func (a *app) picture(text string) error {
-	if a.terminal {
-		text = fit(text, a.window())
-		text = homePosition + strings.ReplaceAll(text, "\n", clearToLineEnd+"\n") + clearBelow
-	} else {
-		text += "\n"
+	if !a.terminal {
+		_, err := io.WriteString(a.stdout, text+"\n")
+		return err
 	}
+	text = fit(text, a.window())
+	text = homePosition + strings.ReplaceAll(text, "\n", clearToLineEnd+"\n") + clearBelow
 	_, err := io.WriteString(raw(a.stdout), text) // its cells drive nothing
 	return err
 }

@@ -125,3 +125,22 @@ func freePort(t *testing.T) uint16 {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).AddrPort().Port()
 }
+
+// A daemon that the command line names counts more than one that the environment names.
+func TestNamedDaemonCountsMore(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	address, read, _, ca := w.serveElsewhere()
+	delete(w.environ, "SEXTANT_SOCKET")
+	w.environ["SEXTANT_CONTEXTS"] = filepath.Join(t.TempDir(), "contexts.yaml")
+	w.environ["SEXTANT_CONTEXT"] = "nowhere"
+	if out := w.run("status", "--brief"); !strings.Contains(out, `no context "nowhere"`) {
+		t.Errorf("the environment alone: %s", out)
+	}
+	for _, named := range [][]string{{"--socket", w.socket},
+		{"--address", address, "--token-file", read, "--ca", ca}} {
+		if out := w.run(append([]string{"status", "--brief"}, named...)...); !strings.HasSuffix(out,
+			"[exit 0]\n") {
+			t.Errorf("%s: %s", named[0], out)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sextant/lab"
 )
@@ -197,6 +198,12 @@ func TestManPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "man", string(page))
+	app := &app{env: w.env()}
+	app.root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(string(page), variableOf(f)) {
+			t.Errorf("man pages do not name %s", variableOf(f))
+		}
+	})
 }
 
 func TestCompletionScripts(t *testing.T) {

@@ -51,9 +51,11 @@ line makes no sense, 3 if what was named is not there, 4 if it conflicts with wh
 refused, 5 if the agent is not reachable.
 
 # ENVIRONMENT
-SEXTANT_OUTPUT, SEXTANT_SOCKET, SEXTANT_TIMEOUT, SEXTANT_QUIET, SEXTANT_VERBOSE and SEXTANT_COLOR
-stand for the options that are common to all commands; the command line counts more. NO_COLOR turns
-colours off.`
+SEXTANT_OUTPUT, SEXTANT_SOCKET, SEXTANT_ADDRESS, SEXTANT_CONTEXT, SEXTANT_TOKEN_FILE, SEXTANT_CA,
+SEXTANT_TIMEOUT, SEXTANT_QUIET, SEXTANT_VERBOSE and SEXTANT_COLOR stand for the options that are
+common to all commands; the command line counts more, and --socket, --address or --context there
+more than all three here. SEXTANT_BPF stands for --bpf of those that have it, and SEXTANT_CONTEXTS
+names the file of contexts. NO_COLOR turns colours off.`
 
 // writeManPages writes a page for a command and each one below it: sextant-service-list.8.
 func writeManPages(cmd *cobra.Command, folder string) error {

@@ -170,17 +170,27 @@ func (a *app) addGlobals(flags *pflag.FlagSet) {
 	flags.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 }
 
+// whereabouts are the flags that say which agent is meant: one on the command line counts more than
+// all of the environment.
+var whereabouts = []string{"socket", "address", "context"}
+
+// variableOf is the environment variable that stands for a flag.
+func variableOf(f *pflag.Flag) string {
+	return "SEXTANT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
 // settle lets the environment speak where the command line does not, and checks what both said.
 func (a *app) settle(cmd *cobra.Command) error {
 	wrong := refuseAgentSocket(cmd)
+	named := slices.ContainsFunc(whereabouts, cmd.Flags().Changed)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		variable := "SEXTANT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value := a.getenv(variable)
-		if cmd.InheritedFlags().Lookup(f.Name) == nil || f.Changed || value == "" {
+		value := a.getenv(variableOf(f))
+		if cmd.InheritedFlags().Lookup(f.Name) == nil || f.Changed || value == "" ||
+			named && slices.Contains(whereabouts, f.Name) {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil && wrong == nil {
-			wrong = usageErrorf("environment variable %s: %w", variable, err)
+			wrong = usageErrorf("environment variable %s: %w", variableOf(f), err)
 		}
 	})
 	if wrong != nil {

@@ -29,8 +29,8 @@ func (n *noted) Write(p []byte) (int, error) {
 	return written, err
 }
 
-// behind is the writer itself, for programs that have it for themselves: an end of theirs that stays
-// open must not be waited for.
+// behind is the writer itself, for programs that have it for themselves: an end of theirs that
+// stays open must not be waited for.
 func behind(w io.Writer) io.Writer {
 	if n, ok := w.(*noted); ok {
 		return n.to

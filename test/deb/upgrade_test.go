@@ -36,6 +36,11 @@ const (
   services:
     - {name: web, vip: "2001:db8:80::80", port: 80}
 `
+	sourceFile = "node: source\n" + common + `subflows:
+  keyFile: /etc/sextant/cflb.key
+  ipv4: {fields: source-port, radix: 4}
+  rules: [{name: near, destination: 10.9.0.2/32, nextHops: "2,2"}]
+`
 )
 
 // network is the machines, with the package on them, and the agents running under systemd.
@@ -112,6 +117,10 @@ func TestLife(t *testing.T) {
 	upgrade(t, client, edge, server)
 	reload(t, edge)
 	hang(edge)
+	late(edge)
+	remove(t, server)
+	// nobody can say by such a file what is loaded
+	edge.run("echo 'nodee: edge' >> /etc/sextant/node.yaml")
 	remove(t, edge)
 }
 
@@ -149,6 +158,16 @@ systemctl daemon-reload && systemctl restart sextant`)
 		" && sextant status")
 }
 
+// late has an address come long after the agent wants to listen on it, as at boot.
+func late(edge *machine) {
+	edge.run(`cp /etc/sextant/node.yaml node.yaml
+echo 'api: {metrics: "[fd00:5e::e2]:9477"}' >> /etc/sextant/node.yaml
+systemctl stop sextant; systemctl start --no-block sextant; sleep 12`)
+	edge.run("ip address add fd00:5e::e2/64 dev eth1 nodad")
+	edge.wait("systemctl is-active sextant && sextant status")
+	edge.run("mv node.yaml /etc/sextant/node.yaml && systemctl restart sextant")
+}
+
 // reload refuses a file with a fault, and what runs runs on; and takes a right one.
 func reload(t *testing.T, edge *machine) {
 	before := edge.run("sextant service list -o json; systemctl show -p MainPID sextant")
@@ -166,8 +185,10 @@ func reload(t *testing.T, edge *machine) {
 		"prot") {
 		t.Errorf("the fault is not named: %s", said)
 	}
-	edge.run("sed -i 's/prot: 80/port: 8080/' /etc/sextant/node.yaml && systemctl reload sextant")
-	if after := edge.run("sextant service list"); !strings.Contains(after, "8080") {
+	edge.run("sed -i 's/prot: 80/port: 80/; s/{name: server,/{name: server, weight: 7,/' " +
+		"/etc/sextant/node.yaml && systemctl reload sextant")
+	if after := edge.run("sextant backend list -o json"); !strings.Contains(after,
+		`"weight": 7`) {
 		t.Errorf("a right file was not taken:\n%s", after)
 	}
 }
@@ -204,4 +225,11 @@ func TestUnit(t *testing.T) {
 		t.Errorf("systemd-analyze: %s", said)
 	}
 	m.run("systemd-analyze security --offline=yes --threshold=35 " + unit) // "OK" is below 50
+	// a role that is a thread in a network namespace: the unit forbids to enter one
+	m.run("printf %032d 5 > /etc/sextant/cflb.key && chmod 600 /etc/sextant/cflb.key; " +
+		"cat > /etc/sextant/node.yaml <<'EOF'\n" + sourceFile + "EOF\n" +
+		"systemctl start sextant; sleep 1")
+	if said := m.run("sextant status"); strings.Contains(said, "Warning") {
+		t.Errorf("role subflows under the unit: %s", said)
+	}
 }

@@ -57,7 +57,7 @@ func ConnectionsHandler(agent Agent) http.Handler {
 			if s.Host != nil {
 				list.Items = append(list.Items, HostConnections{
 					Service: s.Name, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
-					Connections: s.Host.Busy,
+					Connections: s.Host.Connections,
 					Opened:      s.Host.Accepted + s.Host.Forced, Established: s.Host.Established,
 					Resets: s.Host.Resets, Load: s.Host.Load, Mean: s.Host.Mean,
 					Accept: s.Host.Accept.Policy,

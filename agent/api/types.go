@@ -132,7 +132,9 @@ type Backend struct {
 type HostService struct {
 	Accept    Accept `json:"accept"`
 	Threshold uint32 `json:"threshold"` // in use now; of dynamic it moves
-	Busy      int    `json:"busy"`      // open connections
+	Busy      int    `json:"busy"`      // what the policy goes by: open connections, or its load
+	// open connections; of UDP what its server says, 0 if it says nothing
+	Connections int `json:"connections"`
 	// busy connections per core, half a connection added; and that of hosts in the mean, as refused
 	// SYNs told this one, 0: they did not. Of policy delay: seconds that a connection takes
 	Load float64 `json:"load"`

@@ -2,6 +2,8 @@ package host
 
 import (
 	"sextant/agent/api"
+	"sextant/config"
+	"sextant/lb/acceptance"
 )
 
 // ServiceNames is role.Serving.
@@ -46,6 +48,12 @@ func (h *Role) view(s *hostService) (api.Service, error) {
 	if err != nil {
 		return view, err
 	}
+	connections := busy
+	if s.Protocol == config.TCP {
+		if connections, err = h.Program.Busy(s.Index, acceptance.Policy{}); err != nil {
+			return view, err
+		}
+	}
 	state, err := h.Program.AcceptState(s.Index)
 	if err != nil {
 		return view, err
@@ -58,7 +66,7 @@ func (h *Role) view(s *hostService) (api.Service, error) {
 	view.Packets, view.Bytes = t.Taken.Packets, t.Taken.Bytes
 	view.Host = &api.HostService{
 		Accept: api.AcceptOf(s.Accept), Threshold: s.Policy.ThresholdIn(state), Busy: busy,
-		Load: load, Mean: mean,
+		Connections: connections, Load: load, Mean: mean,
 		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
 		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
 		Established: signals.Established, Resets: signals.Resets,

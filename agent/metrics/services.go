@@ -40,7 +40,8 @@ var (
 	backendWeight = wideGauge("backend_weight",
 		"A backend's share of new connections in relation to the others.", "service", "backend")
 	busyGauge = wideGauge("service_busy_connections",
-		"Open connections of a service on this host.", "service", "family")
+		"How busy a service is on this host: open connections, or its load if it names another.",
+		"service", "family")
 	thresholdGauge = wideGauge("accept_threshold",
 		"Below how many open connections this host accepts a new one.", "service", "family")
 	offersTotal = wideCounter("offers_total",

@@ -1109,6 +1109,7 @@ export interface components {
             accepted: number;
             busy: number;
             byEdge: number;
+            connections: number;
             established: number;
             forced: number;
             health?: components["schemas"]["Health"];

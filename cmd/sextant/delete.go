@@ -31,7 +31,7 @@ func (a *app) confirmServiceDeletion(cmd *cobra.Command, name string, role api.R
 			for _, s := range services {
 				sum.packets += s.Packets
 				if s.Host != nil {
-					sum.busy += s.Host.Busy
+					sum.busy += s.Host.Connections
 				}
 				if s.Edge != nil {
 					sum.busy += a.openAt(ctx, s.Name, s.Edge.Backends...)

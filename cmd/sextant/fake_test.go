@@ -160,7 +160,7 @@ func (f *fakeAgent) hostService(s config.HostService) api.Service {
 		PassedOnBytes: 5500,
 	}
 	if f.busy {
-		host.Busy = 5
+		host.Busy, host.Connections = 5, 5
 	}
 	return api.Service{
 		Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Packets: 777,

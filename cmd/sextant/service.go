@@ -174,13 +174,21 @@ func describeService(w *strings.Builder, s api.Service) {
 	if h := s.Host; h != nil {
 		line("Policy", "%s", policyText(h.Accept))
 		line("Threshold", "%d", h.Threshold)
-		line("Busy", "%d connections", h.Busy)
+		line("Busy", "%s", busyText(h))
 		line("Offered", "%d connections: %d accepted, %d refused (%s)", h.Offered, h.Accepted,
 			h.Refused,
 			share(h.Refused, h.Offered))
 		line("Forced", "%d connections, taken as the last candidate", h.Forced)
 		line("Passed on", "%d packets, %d bytes", h.PassedOnPackets, h.PassedOnBytes)
 	}
+}
+
+// busyText is how busy a service is: by its connections, or by another load.
+func busyText(h *api.HostService) string {
+	if h.Busy == h.Connections {
+		return fmt.Sprintf("%d connections", h.Busy)
+	}
+	return fmt.Sprintf("%d, its load; %d connections", h.Busy, h.Connections)
 }
 
 // waitText writes a time in seconds, or what 0 means.

@@ -88,6 +88,63 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestBusyFromBefore: a socket tells of its end to programs that were loaded after it began, too.
+// It is taken away from what it was added to: from nothing, where all was unloaded meanwhile; from
+// its service, where that was deleted meanwhile, and is there again or not; from nothing, where the
+// sockets of another cgroup count since.
+func TestBusyFromBefore(t *testing.T) {
+	w := newWorld(t)
+	addAddresses(t, hostVIPv6, hostVIPv4, clientV6, clientV4)
+	l := listenBy(t, hostVIPv4, false)
+	closed := func(pair ...net.Conn) {
+		for _, c := range pair {
+			must(t, c.Close())
+		}
+	}
+	key := ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}
+	open := func(config HostConfig) *Host {
+		h, err := OpenHost(w.dir, config)
+		must(t, err)
+		t.Cleanup(h.Close)
+		must(t, h.SetService(key, 1, acceptance.Policy{}))
+		_, err = h.Commit()
+		must(t, err)
+		return h
+	}
+	config := hostConfig(t)
+	h := open(config)
+	t.Cleanup(func() { must(t, Unload(w.dir)) })
+	_, server, peer := connectTo(t, l, hostVIPv4, clientV4)
+	wantBusy(t, h, "one", 1, 0)
+
+	h.Close()
+	must(t, Unload(w.dir))
+	h = open(config)
+	wantBusy(t, h, "loaded anew", 0, 0)
+	_, server2, peer2 := connectTo(t, l, hostVIPv4, clientV4)
+	wantBusy(t, h, "one more", 1, 0)
+	closed(server, peer)
+	_, server, peer = connectTo(t, l, hostVIPv4, clientV4)
+	wantBusy(t, h, "one from before has ended, and one begun", 2, 0)
+
+	must(t, h.DeleteService(key))
+	closed(server, peer)
+	wantBusy(t, h, "one has ended while its service was deleted", 1, 0)
+	must(t, h.SetService(key, 1, acceptance.Policy{}))
+	closed(server2, peer2)
+	wantBusy(t, h, "the other has ended when it was there again", 0, 0)
+
+	_, server, peer = connectTo(t, l, hostVIPv4, clientV4)
+	wantBusy(t, h, "one again", 1, 0)
+	h.Close()
+	h = open(config)
+	wantBusy(t, h, "with the same settings", 1, 0)
+	h.Close()
+	h = open(hostConfigOn(t, "near"))
+	closed(server, peer)
+	wantBusy(t, h, "the sockets of a cgroup without processes count", 0, 0)
+}
+
 // connectTo opens a connection to an address of the listener.
 func connectTo(t testing.TB, l *net.TCPListener, vip,
 	client netip.Addr) (local net.Addr, server, peer net.Conn) {

@@ -59,6 +59,9 @@ func (c *collection) Dump(name string, limit int) ([]Entry, error) {
 		return nil, fmt.Errorf("dump %s: it holds keys, which are secret: %w", name, ErrNoMap)
 	case m.Type() == ebpf.RingBuf:
 		return nil, fmt.Errorf("dump %s: a ring buffer has no entries: %w", name, ErrNoMap)
+	case m.Type() == ebpf.SkStorage:
+		return nil, fmt.Errorf("dump %s: sockets have its entries, and the kernel lists none: %w",
+			name, ErrNoMap)
 	default:
 		err = d.entries(m)
 	}

@@ -48,7 +48,7 @@ const (
 var memories = map[string]memory{
 	"services": shared, "tables": shared, "paths": shared, "sids": shared, "ports": shared,
 	"fib_epoch":       shared,
-	"accept_policies": shared, "busy": shared,
+	"accept_policies": shared, "busy": shared, "counted": fresh,
 	"reported": shared, "signals": shared,
 	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh,
 	"openings": fresh,

@@ -145,8 +145,8 @@ func contents(t *testing.T, c *collection) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for name, m := range c.maps {
-		if m.Type() == ebpf.RingBuf || memories[name] == shared && name != "busy" &&
-			name != "fib_epoch" {
+		if m.Type() == ebpf.RingBuf || m.Type() == ebpf.SkStorage ||
+			memories[name] == shared && name != "busy" && name != "fib_epoch" {
 			continue
 		}
 		hash := flow.Secret{}

@@ -52,12 +52,17 @@ type Host struct {
 	hmacKeys map[uint32]hmacKey // by id
 }
 
-// hostState is taken over from the predecessor: counters, which run on, open connections, refusals,
-// fragments, QUIC flows, who sent SYNs, copies, and what acceptance policies have learnt.
+// hostState is taken over from the predecessor: counters, which run on, refusals, fragments, QUIC
+// flows, who sent SYNs, copies, and what acceptance policies have learnt.
 var hostState = []string{
-	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported",
+	"drops", "outcomes", "served", "signals", "accept_states", "refusals", "reported",
 	"fragments", "quic_flows", "askers", "copies_seen",
 }
+
+// openConnections are how many a service has, and which sockets these are. They are taken over
+// together: else connections that end would be taken away from a number in which they are not, or
+// not from one in which they are.
+var openConnections = []string{"busy", "counted"}
 
 // behaviors maps the behaviours to enum behavior of bpf/host.c.
 var behaviors = map[srv6.Behavior]uint32{
@@ -104,8 +109,24 @@ func (h *Host) open() error {
 	if err != nil {
 		return err
 	}
-	h.programs, err = h.load(spec, hostState...)
+	h.programs, err = h.load(spec, h.kept(spec)...)
 	return err
+}
+
+// kept is what the predecessor's is taken over. Open connections are counted anew if it saw the
+// sockets of another cgroup, which the kernel tells nothing more of.
+func (h *Host) kept(spec *ebpf.CollectionSpec) []string {
+	if !seesSockets(h.dir, "host_sockets", h.config.Cgroup) {
+		return hostState
+	}
+	for _, name := range openConnections {
+		m := h.pinned(spec.Maps[name], name)
+		if m == nil {
+			return hostState
+		}
+		m.Close()
+	}
+	return slices.Concat(hostState, openConnections)
 }
 
 // spec is the object with the host's settings.

@@ -23,6 +23,7 @@ const (
 	hostMapCaptureScratch      = "capture_scratch"
 	hostMapCaptured            = "captured"
 	hostMapCopiesSeen          = "copies_seen"
+	hostMapCounted             = "counted"
 	hostMapDrops               = "drops"
 	hostMapFibEpoch            = "fib_epoch"
 	hostMapFragments           = "fragments"
@@ -110,6 +111,7 @@ type hostMapSpecs struct {
 	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
 	Captured       *ebpf.MapSpec `ebpf:"captured"`
 	CopiesSeen     *ebpf.MapSpec `ebpf:"copies_seen"`
+	Counted        *ebpf.MapSpec `ebpf:"counted"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
 	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
@@ -169,6 +171,7 @@ type hostMaps struct {
 	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
 	Captured       *ebpf.Map `ebpf:"captured"`
 	CopiesSeen     *ebpf.Map `ebpf:"copies_seen"`
+	Counted        *ebpf.Map `ebpf:"counted"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
 	Fragments      *ebpf.Map `ebpf:"fragments"`
@@ -196,6 +199,7 @@ func (m *hostMaps) Close() error {
 		m.CaptureScratch,
 		m.Captured,
 		m.CopiesSeen,
+		m.Counted,
 		m.Drops,
 		m.FibEpoch,
 		m.Fragments,

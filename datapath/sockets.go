@@ -14,15 +14,13 @@ import (
 func attachSockets(dir, name string, program *ebpf.Program, cgroup string) (Attachment, error) {
 	a := attachment(name, cgroup, 0, program, linkPrefix+name)
 	path := filepath.Join(dir, a.link)
-	id, err := cgroupID(cgroup)
-	if err != nil {
+	if _, err := cgroupID(cgroup); err != nil {
 		return a, fmt.Errorf("attach %s to cgroup %s: %w; name a directory of a "+
 			"cgroup2 file system", name, cgroup, err)
 	}
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		defer l.Close()
-		if info, err := l.Info(); err == nil && info.Cgroup() != nil &&
-			info.Cgroup().CgroupId == id && l.Update(program) == nil {
+		if isOnCgroup(l, cgroup) && l.Update(program) == nil {
 			return a, nil
 		}
 		_ = detach(path) // if it fails, pinning anew says what is in the way
@@ -37,6 +35,27 @@ func attachSockets(dir, name string, program *ebpf.Program, cgroup string) (Atta
 		return a, fmt.Errorf("pin link at %s: %w", path, err)
 	}
 	return a, nil
+}
+
+// isOnCgroup reports whether a link puts its program on a cgroup.
+func isOnCgroup(l link.Link, cgroup string) bool {
+	id, err := cgroupID(cgroup)
+	if err != nil {
+		return false
+	}
+	info, err := l.Info()
+	return err == nil && info.Cgroup() != nil && info.Cgroup().CgroupId == id
+}
+
+// seesSockets reports whether a program that an earlier agent attached sees the sockets of a
+// cgroup.
+func seesSockets(dir, name, cgroup string) bool {
+	l, err := link.LoadPinnedLink(filepath.Join(dir, linkPrefix+name), nil)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	return isOnCgroup(l, cgroup)
 }
 
 // socketHook is where a program about the sockets of a cgroup runs.

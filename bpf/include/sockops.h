@@ -36,6 +36,46 @@ static __always_inline bool is_busy_state(__u32 state)
 	return state == TCP_STATE_ESTABLISHED || state == TCP_STATE_CLOSE_WAIT;
 }
 
+/*
+ * The sockets that are counted in busy, and for which service. A socket tells of its states for as
+ * long as it lives, also to programs that were loaded since, and after its service was deleted: it
+ * is taken away from what it was added to, or from nothing.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} counted SEC(".maps");
+
+/* The service for which a socket counts from now on, 0: none. */
+static __always_inline __u32 busy_begins(struct bpf_sock_ops *ops)
+{
+	__u32 service = socket_service(ops);
+	struct bpf_sock *sk = ops->sk;
+
+	if (!service || !sk ||
+	    !bpf_sk_storage_get(&counted, sk, &service, BPF_SK_STORAGE_GET_F_CREATE))
+		return 0;
+	return service;
+}
+
+/* The service for which a socket counted until now, 0: none. */
+static __always_inline __u32 busy_ends(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	__u32 *counts, service;
+
+	if (!sk)
+		return 0;
+	counts = bpf_sk_storage_get(&counted, sk, 0, 0);
+	if (!counts)
+		return 0;
+	service = *counts;
+	bpf_sk_storage_delete(&counted, sk);
+	return service;
+}
+
 /* Counts what happens to the sockets of a namespace: connections that are opened, and those that
  * are busy. */
 static __always_inline int socket_count(struct bpf_sock_ops *ops, __u64 netns_cookie)
@@ -64,7 +104,7 @@ static __always_inline int socket_count(struct bpf_sock_ops *ops, __u64 netns_co
 	after = is_busy_state(ops->args[1]);
 	if (before == after || bpf_get_netns_cookie(ops) != netns_cookie)
 		return 1;
-	service = socket_service(ops);
+	service = after ? busy_begins(ops) : busy_ends(ops);
 	connections = service ? bpf_map_lookup_elem(&busy, &service) : 0;
 	if (connections) {
 		accept_moves(service, *connections, !after);

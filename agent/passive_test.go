@@ -19,7 +19,7 @@ import (
 
 // tallies is an agent of a host that counts what a test wants.
 type tallies struct {
-	opened, established, resets atomic.Uint64 // that each question adds
+	opened, established, resets, strays atomic.Uint64 // that each question adds
 }
 
 func (c *tallies) serve(t *testing.T) string {
@@ -30,6 +30,7 @@ func (c *tallies) serve(t *testing.T) string {
 		total.Opened += c.opened.Load()
 		total.Established += c.established.Load()
 		total.Resets += c.resets.Load()
+		total.StrayResets += c.strays.Load()
 		json.NewEncoder(w).Encode(
 			api.List[api.HostConnections]{Items: []api.HostConnections{total}})
 	})
@@ -88,6 +89,8 @@ func TestPassiveSignals(t *testing.T) {
 		return list[0].Effective == config.Up && list[1].Effective == config.Up &&
 			list[2].Effective == config.Up
 	}
+	hosts[0].strays.Store(900) // anybody can have a host send these
+	hosts[0].resets.Store(905)
 	hosts[1].resets.Store(60)
 	await("web2 resets", out(1, "60 resets for 100 connections"))
 	hosts[1].resets.Store(0)

@@ -393,6 +393,32 @@ static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u
 }
 
 /*
+ * Whether a RST is about a packet of a connection that is not here. The last of a chain answers
+ * those that nobody has, whoever sends them: they say nothing of the server. RSTs about SYNs, and
+ * those by which a server ends a connection, have ACK. If the accept queue has no room, the
+ * connection is still a request, and the RST is about what this host's SYN-ACK asked for.
+ */
+static __noinline bool is_about_stray(struct __sk_buff *skb, struct packet *p)
+{
+	struct initial_numbers numbers = {};
+	struct bpf_sock *sk;
+	bool stray = false;
+
+	if (p->tcp_flags & TCP_FLAG_ACK)
+		return false;
+	flow_turn(&p->flow);
+	sk = socket_lookup((void *)skb, p, BPF_F_CURRENT_NETNS);
+	if (!sk)
+		return true;
+	if (sk->state == TCP_STATE_LISTEN)
+		stray = true;
+	else if (sk->state == TCP_STATE_NEW_SYN_RECV)
+		stray = numbers_of_request(sk, &numbers) && p->sequence != numbers.sent + 1;
+	bpf_sk_release(sk);
+	return stray;
+}
+
+/*
  * Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in, and go by way of
  * the edge if that wants it; RSTs are counted (TC egress).
  */
@@ -435,8 +461,11 @@ int host_leave(struct __sk_buff *skb)
 		return has_learners() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
 	}
 	s = bpf_map_lookup_elem(&signals, &service->index);
-	if (s)
-		s->resets++;
+	if (!s)
+		return TC_ACT_UNSPEC;
+	s->resets++;
+	if (is_about_stray(skb, &p))
+		s->stray_resets++;
 	return TC_ACT_UNSPEC;
 }
 

@@ -352,6 +352,7 @@ type HostSignals struct {
 	Established uint64 // connections that were opened as a whole
 	ByEdge      uint64 // SYN-ACKs that went by way of the edge that asked for them
 	NotRouted   uint64 // SYN-ACKs that an edge asked for, but to which there is no route
+	StrayResets uint64 // of the RSTs, those about packets of no connection of this host
 }
 
 // HostTraffic is struct host_traffic. Per service; index 0 is for packets without a service of this host.

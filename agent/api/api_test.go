@@ -436,7 +436,7 @@ func TestReads(t *testing.T) {
 			`"uncountedPackets":0,"uncountedBytes":0}}]}`,
 		"/v1/services?role=host": `{"items":[{"name":"web","role":"host","vip":"192.0.2.80","protocol":"tcp","port":80,` +
 			`"packets":0,"bytes":0,"host":{"accept":{"policy":"static","threshold":4},"threshold":0,"busy":0,"connections":0,"load":0,"mean":0,"offered":0,` +
-			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0,"established":0,"resets":0,"byEdge":0,"notRouted":0}}]}`,
+			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0,"established":0,"resets":0,"strayResets":0,"byEdge":0,"notRouted":0}}]}`,
 	} {
 		response, err := plain.Get("http://agent" + path)
 		if err != nil {

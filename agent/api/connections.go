@@ -25,6 +25,8 @@ type HostConnections struct {
 	Opened      uint64 `json:"opened"`      // SYNs that were taken
 	Established uint64 `json:"established"` // connections that were established
 	Resets      uint64 `json:"resets"`      // RSTs that were sent
+	// of these, about packets of no connection of this host
+	StrayResets uint64 `json:"strayResets"`
 	// busy connections per core, half a connection added, as acceptance policies compare them; and
 	// that of hosts in the mean, as far as refused SYNs told this one, 0: they did not
 	Load float64 `json:"load"`
@@ -59,8 +61,8 @@ func ConnectionsHandler(agent Agent) http.Handler {
 					Service: s.Name, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 					Connections: s.Host.Connections,
 					Opened:      s.Host.Accepted + s.Host.Forced, Established: s.Host.Established,
-					Resets: s.Host.Resets, Load: s.Host.Load, Mean: s.Host.Mean,
-					Accept: s.Host.Accept.Policy,
+					Resets: s.Host.Resets, StrayResets: s.Host.StrayResets,
+					Load: s.Host.Load, Mean: s.Host.Mean, Accept: s.Host.Accept.Policy,
 				})
 			}
 		}

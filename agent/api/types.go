@@ -148,6 +148,8 @@ type HostService struct {
 	PassedOnBytes   uint64 `json:"passedOnBytes"`
 	Established     uint64 `json:"established"` // connections that were established
 	Resets          uint64 `json:"resets"`      // RSTs sent to clients
+	// of these, about packets of no connection of this host
+	StrayResets uint64 `json:"strayResets"`
 	// SYN-ACKs that went by way of the edge that asked for them
 	ByEdge uint64 `json:"byEdge"`
 	// of those that an edge asked for: went straight, as there is no route to the edge

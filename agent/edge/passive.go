@@ -69,14 +69,16 @@ func (s *signals) probe(ctx context.Context, j health.Job) error {
 }
 
 // judge compares what a host counted between two times with the thresholds. Counters that went back
-// are those of another start.
+// are those of another start. Resets about packets of connections that the host does not have are
+// none: anybody can ask for these, of any host.
 func judge(p *config.Passive, before, now api.HostConnections) error {
 	if now.Opened < before.Opened || now.Established < before.Established ||
-		now.Resets < before.Resets {
+		now.Resets < before.Resets || now.StrayResets < before.StrayResets {
 		return nil
 	}
-	opened, established, resets := now.Opened-before.Opened, now.Established-before.Established,
-		now.Resets-before.Resets
+	opened, established := now.Opened-before.Opened, now.Established-before.Established
+	resets := now.Resets - before.Resets
+	resets -= min(resets, now.StrayResets-before.StrayResets)
 	above := func(part uint64, permille int) bool {
 		return permille > 0 && part*1000 > opened*uint64(permille)
 	}

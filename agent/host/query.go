@@ -70,7 +70,8 @@ func (h *Role) view(s *hostService) (api.Service, error) {
 		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
 		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
 		Established: signals.Established, Resets: signals.Resets,
-		ByEdge: signals.ByEdge, NotRouted: signals.NotRouted,
+		StrayResets: signals.StrayResets,
+		ByEdge:      signals.ByEdge, NotRouted: signals.NotRouted,
 	}
 	return view, nil
 }

@@ -1121,6 +1121,7 @@ export interface components {
             passedOnPackets: number;
             refused: number;
             resets: number;
+            strayResets: number;
             threshold: number;
         };
         ListApplied: {

@@ -13,6 +13,7 @@ struct host_signals {
 	__u64 established; /* connections that were opened as a whole */
 	__u64 by_edge; /* SYN-ACKs that went by way of the edge that asked for them */
 	__u64 not_routed; /* SYN-ACKs that an edge asked for, but to which there is no route */
+	__u64 stray_resets; /* of the RSTs, those about packets of no connection of this host */
 };
 
 struct {

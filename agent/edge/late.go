@@ -116,10 +116,16 @@ func (e *Room) takeLate(l late) {
 	e.retryLater(e.remember(i, chains))
 }
 
-// remember adds earlier chains to those of a running service, behind its own.
+// remember adds earlier chains to those of a running service, behind its own: before those whom it
+// names in reserve, for want of a past.
 func (e *Room) remember(place int, chains []pool.Chain) error {
 	s := &e.Runs.Services[place]
-	own := s.Generation.AllChains()
+	if !slices.ContainsFunc(s.Generation.AllChains(), func(c pool.Chain) bool {
+		return int(c.Length) < len(s.Members)
+	}) {
+		return nil // each names all
+	}
+	own := s.Generation.Remembered()
 	merged, err := pool.Merge(own, chains)
 	if err != nil || slices.Equal(merged, own) {
 		return err

@@ -27,6 +27,19 @@ type Place struct {
 	Left time.Duration // PastOwner: when it left, on the clock of Next, to the second
 }
 
+// Remembered returns the chains of all buckets without those who are in reserve: what another past
+// is to come behind.
+func (g *Generation) Remembered() []Chain {
+	chains := make([]Chain, g.Buckets())
+	for bucket := range chains {
+		c, p := g.at(bucket)
+		c.Length = uint8(p.end(&c))
+		clear(c.IDs[c.Length:])
+		chains[bucket] = c
+	}
+	return chains
+}
+
 // Places explains the chain of a bucket, in the order of Chain.
 func (g *Generation) Places(bucket int) []Place {
 	c, p := g.at(bucket)

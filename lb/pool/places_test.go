@@ -29,6 +29,16 @@ func TestPlaces(t *testing.T) {
 		if diff := cmp.Diff(want, places); diff != "" {
 			t.Fatalf("bucket %d (-want +got):\n%s", bucket, diff)
 		}
+		wantLength := 1
+		if want[1].Role == pool.PastOwner {
+			wantLength = 2
+		}
+		remembered := chain
+		remembered.Length = uint8(wantLength)
+		clear(remembered.IDs[wantLength:])
+		if got := g.Remembered()[bucket]; got != remembered {
+			t.Fatalf("bucket %d: %v is remembered of %v, want %v", bucket, got, chain, remembered)
+		}
 	}
 	if moved == 0 {
 		t.Error("2 is nobody's previous owner")

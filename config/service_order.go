@@ -80,6 +80,11 @@ func (e *Edge) orderWarnings() (list []string) {
 				"lose connections; write edge.peers or edge.etcd, which tell it", s.Name,
 				len(s.Backends), sites, s.Depth))
 		}
+		if len(s.Order) > 0 && s.Protocol == UDP && len(s.QUIC.Configs) == 0 {
+			list = append(list, fmt.Sprintf("service %q: UDP goes to the first of the candidates, "+
+				"so its flows change their server whenever the order does; leave order out, or "+
+				"where it is QUIC, write quic", s.Name))
+		}
 		for _, b := range s.Backends {
 			if slices.Contains(s.Order, OrderByLoad) && !b.Agent.IsValid() {
 				list = append(list, fmt.Sprintf("service %q: backend %q has no agent that could "+

@@ -24,10 +24,15 @@ edge:
 `
 
 func TestOrder(t *testing.T) {
-	tests := map[string]struct{ settings, fault, warning string }{
+	tests := map[string]struct{ settings, fault, warning, without string }{
 		"by site alone": {settings: "depth: 6"},
 		"by load": {settings: "order: [load]",
 			warning: `backend "web2" has no agent that could tell its load`},
+		"by load, UDP": {settings: "protocol: udp\n      order: [load]",
+			warning: "its flows change their server whenever the order does"},
+		"by load, QUIC": {settings: "protocol: udp\n      quic: {configs: [{rotation: 0, " +
+			"serverIDLength: 2, nonceLength: 6}]}\n      order: [load]",
+			warning: `backend "web2" has no agent`, without: "its flows change their server"},
 		"by path without a way": {settings: "order: [path, load]",
 			fault: "without a way the cost of paths is not known"},
 		"twice": {settings: "order: [load, load]", fault: "load is given twice"},
@@ -54,7 +59,8 @@ func TestOrder(t *testing.T) {
 			continue
 		}
 		warnings := strings.Join(Warnings(n), "; ")
-		if test.warning == "" && warnings != "" || !strings.Contains(warnings, test.warning) {
+		if test.warning == "" && warnings != "" || !strings.Contains(warnings, test.warning) ||
+			test.without != "" && strings.Contains(warnings, test.without) {
 			t.Errorf("%s: warnings %q, want %q", name, warnings, test.warning)
 		}
 	}

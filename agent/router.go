@@ -22,6 +22,7 @@ type router struct {
 	vrfs      []*vrf
 	problem   string // why the tables are not what they are to be; "": they are
 	changed   bool   // since next hops that nothing uses were removed
+	kept      keptTables
 }
 
 // vrf is a table with its shadow.
@@ -279,6 +280,7 @@ func (r *router) tidy() error {
 // tick does what is due by time: what failed, what was kept long enough, next hops that are of no
 // use any more.
 func (r *routing) tick() {
+	r.restoreTables()
 	r.forwardRoutes()
 	if err := r.router.tidy(); err != nil {
 		r.Log.Warn("next hops that nothing uses stay in the kernel", "error", err)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -86,6 +87,7 @@ func (r *routing) hear() {
 	if r.kernel != nil {
 		role.Follow(r.Life, &r.Loop, r.kernel.Changes(), news)
 	}
+	r.keepTables()
 }
 
 // close stops to listen. What was written stays.
@@ -215,7 +217,7 @@ func (r *routing) warning() string {
 	if r.router == nil {
 		return ""
 	}
-	return r.router.problem
+	return cmp.Or(r.router.kept.problem, r.router.problem)
 }
 
 // unchangeableRouting refuses what only a restart can change.

@@ -137,7 +137,7 @@ func (r *routing) collect(out chan<- prometheus.Metric) {
 	}
 	for _, v := range r.router.vrfs {
 		metrics.Counter(out, vrfChanges, v.moved, v.Name)
-		metrics.Gauge(out, vrfProblem, metrics.OneIf(r.router.problem != ""), v.Name)
+		metrics.Gauge(out, vrfProblem, metrics.OneIf(r.warning() != ""), v.Name)
 	}
 }
 

@@ -82,6 +82,7 @@ type Header struct {
 	Type  uint16
 	Flags uint16
 	Seq   uint32
+	Port  uint32 // of the socket by which was asked for what is told of; 0: by none
 }
 
 // Next takes the first message off the bytes: its header, what it says, and the rest.
@@ -93,7 +94,8 @@ func Next(b []byte) (h Header, body, rest []byte, err error) {
 	if length < headerLength || length > len(b) {
 		return h, nil, nil, malformed("length %d of a message in %d bytes", length, len(b))
 	}
-	h = Header{Type: native.Uint16(b[4:]), Flags: native.Uint16(b[6:]), Seq: native.Uint32(b[8:])}
+	h = Header{Type: native.Uint16(b[4:]), Flags: native.Uint16(b[6:]), Seq: native.Uint32(b[8:]),
+		Port: native.Uint32(b[12:])}
 	return h, b[headerLength:length], b[min(align(length), len(b)):], nil
 }
 

@@ -165,17 +165,25 @@ func modeOf(index int) Mode {
 }
 
 // genericMode prepares an interface for the slow path: packets joined by GRO would reach the
-// program as one that is too long.
+// program as one that is too long. They are joined where the driver gives them to the kernel, which
+// may be below the interface.
 func genericMode(iface string, want Mode) string {
 	warning := ""
 	if want == Auto {
 		warning = "no native XDP on this driver, so packets take the slower generic path"
 	}
-	if err := linux.SetOffload(iface, linux.GRO, false); err != nil {
-		return strings.TrimPrefix(warning+
-			"; GRO could not be turned off, large packets will be dropped: "+err.Error(), "; ")
+	below, elsewhere, err := linux.Below(iface)
+	for _, name := range append([]string{iface}, below...) {
+		err = errors.Join(err, linux.SetOffload(name, linux.GRO, false))
 	}
-	return warning
+	if err != nil {
+		warning += "; GRO could not be turned off, large packets will be dropped: " + err.Error()
+	}
+	if elsewhere {
+		warning += "; the device below is in another network namespace: turn its GRO off there " +
+			"(ethtool -K DEVICE gro off), or large packets will be dropped"
+	}
+	return strings.TrimPrefix(warning, "; ")
 }
 
 // releaseOthers detaches what an earlier configuration had on interfaces and cgroups that this one

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"errors"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/datapath/packettest"
+	"sextant/linux"
 )
 
 // TestQueues: frames that arrive by several queues, on several CPUs at once, are all counted, and
@@ -207,5 +209,30 @@ func TestNameWithADot(t *testing.T) {
 	attach("near", "nearpeer")
 	if got := modeOf(index); got != Auto {
 		t.Errorf("not released: attached in mode %v", got)
+	}
+}
+
+// TestGenericModeBelow: where a program runs in generic mode on an interface that has its frames
+// from others, GRO is off at those, which would join segments to packets that fit no path.
+func TestGenericModeBelow(t *testing.T) {
+	w := newWorld(t)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "over"
+	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}))
+	must(t, netlink.LinkSetMaster(mustLink(t, "near"), mustLink(t, "over")))
+	must(t, linux.SetOffload("near", linux.GRO, true))
+	setUp(t, "over")
+	config := edgeConfig(t)
+	config.Interfaces = []EdgeInterface{{Name: "over", Side: External}}
+	e, err := OpenEdge(w.dir, config)
+	must(t, err)
+	defer e.Close()
+	_, err = e.Commit()
+	must(t, err)
+	t.Cleanup(func() { must(t, Unload(w.dir)) })
+	said, err := exec.Command("ethtool", "-k", "near").CombinedOutput()
+	must(t, err)
+	if !strings.Contains(string(said), "generic-receive-offload: off") {
+		t.Errorf("GRO is on below the program:\n%s", said)
 	}
 }

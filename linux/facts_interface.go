@@ -29,6 +29,12 @@ func interfaceFacts(name string) (i facts.Interface, exists bool) {
 	// A device that can't be asked has neither.
 	i.TxChecksum, _ = hasOffload(name, TxChecksum)
 	i.GRO, _ = hasOffload(name, GRO)
+	below, _, _ := Below(name)
+	for _, device := range below {
+		if on, _ := hasOffload(device, GRO); on {
+			i.GROBelow = append(i.GROBelow, device)
+		}
+	}
 	i.Qdisc = rootQdisc(device)
 	sysctls(name, &i)
 	return i, true

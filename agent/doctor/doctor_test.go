@@ -117,6 +117,9 @@ func TestDiagnose(t *testing.T) {
 			i.XDP, i.GRO = "generic",
 				true
 		}), []string{"broken generic_gro eth0", "risk generic_xdp eth0"}},
+		{"generic with GRO below", change("eth0", func(i *facts.Interface) {
+			i.XDP, i.GROBelow = "generic", []string{"eth9"}
+		}), []string{"broken generic_gro eth0", "risk generic_xdp eth0"}},
 		{"MTU below the domain's", change("eth2", func(i *facts.Interface) { i.MTU = 1500 }),
 			[]string{"broken mtu eth2"}},
 		{"no headroom", change("eth0", func(i *facts.Interface) { i.MTU = 1600 }),

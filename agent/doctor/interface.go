@@ -94,15 +94,26 @@ func checksumOffload(n *config.Node, f *facts.Facts, _ string) []Finding {
 }
 
 func genericGRO(n *config.Node, f *facts.Facts, _ string) []Finding {
-	return eachInterface(n, f, func(at config.Face, i facts.Interface) []Finding {
-		if at.Plain || i.XDP != "generic" || !i.GRO {
+	return eachInterface(n, f, func(at config.Face, i facts.Interface) (list []Finding) {
+		joining := i.GROBelow
+		if i.GRO {
+			joining = append([]string{at.Name}, joining...)
+		}
+		if at.Plain || i.XDP != "generic" {
 			return nil
 		}
-		return []Finding{{"generic_gro", Broken, at.Name,
-			"GRO is on while the program runs in generic mode",
-			"received segments are joined before the program sees them, and the result does not " +
-				"fit the path",
-			"ethtool -K " + at.Name + " gro off"}}
+		for _, device := range joining {
+			what := "GRO is on while the program runs in generic mode"
+			if device != at.Name {
+				what = "GRO is on at " + device + ", below it, while the program runs in generic " +
+					"mode"
+			}
+			list = append(list, Finding{"generic_gro", Broken, at.Name, what,
+				"received segments are joined before the program sees them, and the result does " +
+					"not fit the path",
+				"ethtool -K " + device + " gro off"})
+		}
+		return list
 	})
 }
 

@@ -71,6 +71,7 @@ type Interface struct {
 	Features   Features `json:"features"`        // of the driver for XDP
 	TxChecksum bool     `json:"txChecksum"`      // checksums of sent packets are left to the device
 	GRO        bool     `json:"gro"`             // received segments are joined
+	GROBelow   []string `json:"groBelow"`        // interfaces below that join them
 	Forwarding bool     `json:"forwarding"`      // IPv6 packets that arrive here are forwarded
 	RPFilter   int      `json:"rpFilter"`        // that is in force: 0 off, 1 strict, 2 loose
 	Seg6       bool     `json:"seg6"`            // the kernel's own segment routing takes SRHs here

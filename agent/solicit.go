@@ -19,6 +19,11 @@ import (
 // that a neighbour is used, so it never asks whether the address is still right. The agent does: a
 // router that silently got another address is found by its answer, which the kernel takes like any
 // other, and the programs look again (forgetNextHops).
+//
+// A gateway whose address the kernel does not know is looked for, too: packets that need it are
+// given to the kernel, which may not be allowed to forward them (a firewall whose policy is to
+// drop), and then nothing else would ever look for it. And one that no longer answers is given up,
+// which the kernel would not do for want of packets: only then does it say so.
 
 const (
 	// solicitInterval is how often each neighbour in use is asked.
@@ -68,6 +73,29 @@ func (s *solicitor) solicit() {
 				n.address, "error", err)
 		}
 	}
+	for _, n := range s.doubtful(entries) {
+		if err := linux.SeekNeighbor(n.index, n.address); err != nil {
+			s.Log.Debug("a gateway can't be looked for", "gateway", n.address, "error", err)
+		}
+	}
+}
+
+// doubtful lists gateways whose addresses the kernel does not know, or believes from of old: those
+// that answer are reachable. There are at most as many as are asked at a time, in any order.
+func (s *solicitor) doubtful(entries []netlink.Neigh) (list []neighbour) {
+	settled := map[neighbour]bool{}
+	for _, e := range entries {
+		address, ok := netip.AddrFromSlice(e.IP)
+		if ok && e.State != unix.NUD_NONE && e.State&(unix.NUD_FAILED|unix.NUD_STALE) == 0 {
+			settled[neighbour{e.LinkIndex, address}] = true
+		}
+	}
+	for n := range s.gateways {
+		if !settled[n] && n.address.Is6() && len(list) < solicitMost {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // choose returns the neighbours that are asked now: those that are in use, in turn.

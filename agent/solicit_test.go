@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"sextant/linux"
 	"sextant/linux/linuxtest"
 )
 
@@ -110,4 +111,55 @@ func (m *machine) awaitNeighbour(address string, want net.HardwareAddr) {
 			m.t.Fatalf("no neighbour %s with the address %v", address, want)
 		}
 	}
+}
+
+// A gateway is found without a packet that needs it: what is given to the kernel until then may
+// meet a firewall that lets nothing be forwarded. One that goes is given up.
+func TestGatewayIsLookedFor(t *testing.T) {
+	m := newMachine(t)
+	router, _ := linuxtest.Netns(t)
+	must(t, m.ns.Do(func() error {
+		return errors.Join(
+			netlink.LinkAdd(&netlink.Veth{
+				LinkAttrs: netlink.LinkAttrs{Name: "out0"}, PeerName: "in0",
+				PeerNamespace: netlink.NsFd(router.FD()),
+			}),
+			setUp("out0", "fd00:5e:1::1/64"),
+			routeVia("fcbb:bb00::/32", "out0", "fd00:5e:1::2"),
+		)
+	}))
+	r := m.start(m.text(nodeText, "interfaces: [{name: edge0}]", "interfaces: [{name: out0}]"))
+	defer r.stop()
+	must(t, m.ns.Do(func() error {
+		return errors.Join(
+			linux.WriteSysctl("net.ipv6.neigh.out0.base_reachable_time_ms", "1000"),
+			linux.WriteSysctl("net.ipv6.neigh.out0.delay_first_probe_time", "1"))
+	}))
+	m.awaitState("fd00:5e:1::2", netlink.NUD_FAILED)
+	must(t, router.Do(func() error { return setUp("in0", "fd00:5e:1::2/64") }))
+	m.awaitState("fd00:5e:1::2", netlink.NUD_REACHABLE)
+	must(t, router.Do(func() error { return linuxtest.IP("-6 address del fd00:5e:1::2/64 dev in0") }))
+	m.awaitState("fd00:5e:1::2", netlink.NUD_FAILED)
+}
+
+// awaitState waits until the kernel has a neighbour in a state. Nothing is sent to it.
+func (m *machine) awaitState(address string, want int) {
+	m.t.Helper()
+	state := 0
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(
+		10 * time.Millisecond) {
+		must(m.t, m.ns.Do(func() error {
+			entries, err := netlink.NeighList(0, netlink.FAMILY_V6)
+			for _, e := range entries {
+				if e.IP.Equal(net.ParseIP(address)) {
+					state = e.State
+				}
+			}
+			return err
+		}))
+		if state == want {
+			return
+		}
+	}
+	m.t.Fatalf("neighbour %s is in state %#x, want %#x", address, state, want)
 }

@@ -57,9 +57,7 @@ func askNeighbor(a netip.Addr) (next net.IP, known bool, err error) {
 	if next.To4() != nil {
 		family = netlink.FAMILY_V4
 	}
-	use := &netlink.Neigh{LinkIndex: route.LinkIndex, Family: family, IP: next,
-		Flags: netlink.NTF_USE}
-	if err := netlink.NeighSet(use); err != nil {
+	if err := seek(route.LinkIndex, family, next); err != nil {
 		return nil, false, fmt.Errorf("look for the neighbour %s on the way to %s: %w", next, a,
 			err)
 	}
@@ -73,4 +71,19 @@ func askNeighbor(a netip.Addr) (next net.IP, known bool, err error) {
 		}
 	}
 	return next, false, nil
+}
+
+// SeekNeighbor has the kernel look for the link address of a neighbour, as if it had a packet for
+// it. It does not wait for the answer.
+func SeekNeighbor(index int, a netip.Addr) error {
+	family := netlink.FAMILY_V6
+	if a.Is4() {
+		family = netlink.FAMILY_V4
+	}
+	return Failed(seek(index, family, a.AsSlice()), "look for the neighbour %s", a)
+}
+
+func seek(index, family int, a net.IP) error {
+	return netlink.NeighSet(&netlink.Neigh{LinkIndex: index, Family: family, IP: a,
+		Flags: netlink.NTF_USE})
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,28 @@ func TestLoopMadeAnew(t *testing.T) {
 	defer a.stop()
 	must(t, m.ns.Do(func() error { return removeLink("srv6loop") }))
 	m.awaitXDP("srv6loop-in", 0)
+}
+
+// An end of the loop that somebody takes down is up again.
+func TestLoopIsBroughtUp(t *testing.T) {
+	m := newMachine(t)
+	a := m.start(m.text(routerText))
+	defer a.stop()
+	for _, end := range []string{"srv6loop", "srv6loop-in"} {
+		m.ip("link set " + end + " down")
+		await(t, "up", func() string {
+			flags := ""
+			must(t, m.ns.Do(func() error {
+				device, err := net.InterfaceByName(end)
+				if err == nil {
+					flags, _, _ = strings.Cut(device.Flags.String(), "|")
+				}
+				return err
+			}))
+			return flags
+		})
+		m.awaitXDP("srv6loop-in", 0)
+	}
 }
 
 // While the file system of the pins is unmounted, no program is off its interface: the agent holds

@@ -127,6 +127,15 @@ var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffi
 // were loaded for.
 func (e *Edge) LacksLoop() bool { return e.copier != nil && !e.loop.isThere(copiesLoop) }
 
+// RaiseLoop brings the loop of copies up if somebody has taken an end down, and reports whether
+// that was so.
+func (e *Edge) RaiseLoop() (raised bool, err error) {
+	if e.copier == nil {
+		return false, nil
+	}
+	return e.loop.raise(copiesLoop)
+}
+
 var _ = objectsOf("edge", loadEdge)
 
 // OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the

@@ -117,6 +117,21 @@ func (l loop) isThere(name string) bool {
 	return err == nil && inner.Index == l.inner
 }
 
+// raise brings those ends up that somebody has taken down, and reports whether there were any.
+func (l loop) raise(name string) (raised bool, err error) {
+	for _, end := range []string{name + innerSuffix, name} {
+		device, missing := net.InterfaceByName(end)
+		if missing != nil || device.Flags&net.FlagUp != 0 {
+			continue
+		}
+		if _, err := loopEnd(end); err != nil {
+			return raised, err
+		}
+		raised = true
+	}
+	return raised, nil
+}
+
 // loopEnd brings an end up.
 func loopEnd(name string) (*netlink.LinkAttrs, error) {
 	end, err := netlink.LinkByName(name)

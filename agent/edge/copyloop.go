@@ -3,7 +3,13 @@ package edge
 // WatchDevices is role.DeviceWatcher: without the loop that the programs were loaded for, packets
 // would go once.
 func (e *Room) WatchDevices() {
-	if e.Runs == nil || !e.Runs.Program.LacksLoop() {
+	if e.Runs == nil {
+		return
+	}
+	if !e.Runs.Program.LacksLoop() {
+		if raised, err := e.Runs.Program.RaiseLoop(); raised || err != nil {
+			e.Log.Warn("the loop of copies was down; it is brought up", "error", err)
+		}
 		return
 	}
 	e.Log.Warn("the loop of copies was removed; it is made anew, with the edge's programs")

@@ -260,6 +260,9 @@ func (h *Room) WatchDevices() {
 		h.Rewarn()
 	}
 	if h.Runs.Program.HasLoop() {
+		if raised, err := h.Runs.Program.RaiseLoop(); raised || err != nil {
+			h.Log.Warn("the head-end's loop was down; it is brought up", "error", err)
+		}
 		return
 	}
 	h.Log.Warn("the head-end's loop was removed; it is made anew, with its programs")

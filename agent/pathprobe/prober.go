@@ -3,6 +3,7 @@ package pathprobe
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sextant/linux"
 )
 
 // Key names a list: a protection, and the slot in it.
@@ -48,6 +51,7 @@ type Options struct {
 type Prober struct {
 	options Options
 	socket  *socket
+	ns      *linux.Netns // in which the interface is
 	cookie  uint64
 	started time.Time
 	changes chan []Change
@@ -60,6 +64,7 @@ type Prober struct {
 	groups  [][]*tracker       // of lists of one name, in this order
 	numbers uint32
 	refused bool // the last probe could not be sent, which was logged
+	renewAt time.Duration
 	buffer  [2 * payloadSize]byte
 }
 
@@ -83,8 +88,11 @@ func Open(o Options) (*Prober, error) {
 	}
 	p.cookie = binary.BigEndian.Uint64(cookie[:])
 	var err error
-	if p.socket, err = openSocket(o.Own); err != nil {
+	if p.ns, err = linux.ThisNetns(); err != nil {
 		return nil, err
+	}
+	if p.socket, err = openSocket(o.Own); err != nil {
+		return nil, errors.Join(err, p.ns.Close())
 	}
 	p.running.Go(p.run)
 	return p, nil
@@ -149,7 +157,7 @@ func (p *Prober) Close() error {
 		return fmt.Errorf("end probing: %w", err)
 	}
 	p.running.Wait()
-	return p.socket.close()
+	return errors.Join(p.socket.close(), p.ns.Close())
 }
 
 // leastNice is the best that a thread can ask for without real-time priority, under which the Go
@@ -209,7 +217,30 @@ func (p *Prober) round(regular bool) {
 			p.options.Log.Warn("probes can't be sent", "list", t.Key, "error", err)
 		}
 		p.refused = err != nil
+		if lacksInterface(err) {
+			p.renew(now)
+			return
+		}
 	}
+}
+
+// renewInterval is how often is tried to make the interface anew.
+const renewInterval = time.Second
+
+// renew makes the interface anew, which somebody has removed or taken down: no path would be heard
+// of again.
+func (p *Prober) renew(now time.Duration) {
+	if now < p.renewAt {
+		return
+	}
+	p.renewAt = now + renewInterval
+	if err := p.ns.Do(p.socket.renew); err != nil {
+		p.options.Log.Warn("the interface of probes is gone or down, and can't be made anew; "+
+			"tried again soon", "error", err)
+		return
+	}
+	p.options.Log.Warn("the interface of probes was gone or down; it is made anew", "interface",
+		interfaceName)
 }
 
 // judge lists who fell silent.

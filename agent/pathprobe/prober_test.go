@@ -115,6 +115,19 @@ func TestProbes(t *testing.T) {
 	await(t, p, "0- 1- 2-")
 	w.ip("z", "route add fd00:5e::1/128 via fd00:3::1")
 	await(t, p, "0+ 1+ 2+")
+	for _, harm := range []string{"link del srv6probe", "link set srv6probe down"} {
+		w.ip("a", harm)
+		before, _ := p.Stats(pathprobe.Key{Name: "p"})
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			s, _ := p.Stats(pathprobe.Key{Name: "p"})
+			if s.Received > before.Received+10 { // more than were under way
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("after %s no probe comes back: %+v", harm, s)
+			}
+		}
+	}
 	for slot := range 3 {
 		s, ok := p.Stats(pathprobe.Key{Name: "p", Slot: slot})
 		if !ok || !s.Answers || s.RTT <= 0 || s.RTT > patience || s.Least > s.RTT ||

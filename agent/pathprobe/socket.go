@@ -90,6 +90,21 @@ func (s *socket) send(packet []byte) error {
 	return err
 }
 
+// lacksInterface says of an error of send that the interface is gone, or down.
+func lacksInterface(err error) bool {
+	return errors.Is(err, unix.EBADFD) || errors.Is(err, unix.EBADF) || errors.Is(err, unix.EIO)
+}
+
+// renew makes the interface anew.
+func (s *socket) renew() (err error) {
+	if s.tun >= 0 {
+		_ = unix.Close(s.tun) // and with it what is left of the interface
+		s.tun = -1
+	}
+	s.tun, err = openTun()
+	return err
+}
+
 // wait returns when something came, after so long, or when it is interrupted.
 func (s *socket) wait(most time.Duration) error {
 	timeout := unix.NsecToTimespec(int64(max(most, 0)))

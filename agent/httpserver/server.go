@@ -28,6 +28,9 @@ type Servers struct {
 	HTTP2           bool
 	socket, metrics *boundedListener // metrics is nil if there is no address for it
 	remote          *boundedListener // the API over TLS; nil: there is none
+	kept            *keptSocket      // below socket
+	stopped         context.Context  // ends with Stop
+	stop            func()
 	gate            *access.Gate
 	log             *slog.Logger
 	running         []*http.Server
@@ -38,11 +41,16 @@ type Servers struct {
 // Serve. The daemon's name, and that of the setting that has the path, are for errors.
 func Listen(daemon, setting, path string, port netip.AddrPort, log *slog.Logger) (*Servers, error) {
 	s := &Servers{failed: make(chan error, 3), log: log}
-	socket, err := listenSocket(daemon, setting, path)
-	if err != nil {
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	s.kept = &keptSocket{path: path, listen: func() (*net.UnixListener, error) {
+		return listenSocket(daemon, setting, path)
+	}}
+	var err error
+	if s.kept.now, err = s.kept.listen(); err != nil {
+		s.stop()
 		return nil, err
 	}
-	s.socket = newListener(socket, bounds{name: "socket", total: maxSocketConnections,
+	s.socket = newListener(s.kept, bounds{name: "socket", total: maxSocketConnections,
 		stall: stallTimeout}, log)
 	if port.IsValid() {
 		l, err := net.Listen("tcp", port.String())
@@ -96,7 +104,7 @@ func Cause(err error) error {
 }
 
 // listenSocket replaces a socket that a dead agent left. Only root and its group may connect.
-func listenSocket(daemon, setting, path string) (net.Listener, error) {
+func listenSocket(daemon, setting, path string) (*net.UnixListener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another %s", path, Cause(err), setting)
 	}
@@ -108,7 +116,7 @@ func listenSocket(daemon, setting, path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("replace socket: %w", err)
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another %s", path, Cause(err), setting)
 	}
@@ -124,6 +132,7 @@ func (s *Servers) Serve(requests, port http.Handler) {
 	requests = tracing.Handler(requests)
 	// some answers are streams without end; each write of theirs is bounded
 	s.start(s.socket, s.socket.bounds, requests, 0)
+	go s.keepSocket()
 	if s.remote != nil {
 		s.start(tls.NewListener(s.remote, s.tls()), s.remote.bounds,
 			web.Beside(s.gate.Handler(requests)), 0)
@@ -181,6 +190,7 @@ func (s *Servers) start(l net.Listener, b bounds, h http.Handler, answer time.Du
 func (s *Servers) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	s.stop()
 	for _, server := range s.running {
 		if server.Shutdown(ctx) != nil {
 			server.Close()

@@ -128,6 +128,11 @@ func (l *Lab) alive() (bool, error) {
 	if !wantsProcesses {
 		return true, nil
 	}
+	if l.Wire != nil { // without it no packet passes the links that it carries
+		if carried, err := linux.OpenCgroup(l.Wire.Cgroup).Populated(); err != nil || !carried {
+			return false, err
+		}
+	}
 	return linux.OpenCgroup(l.Cgroup).Populated()
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"sextant/lab"
 	"sextant/lab/netem"
+	"sextant/linux"
 )
 
 const wiredPair = `
@@ -256,6 +257,30 @@ func TestWireOfTheKernelsChoice(t *testing.T) {
 	if s.Wire != lab.WireUser && s.Wire != lab.WireKernel ||
 		s.Directions[0].Profile.Delay != time.Millisecond {
 		t.Errorf("the link is %q and does %v", s.Wire, s.Directions[0].Profile)
+	}
+}
+
+// A lab whose process of wires has ended, so that its links carry nothing, is a leftover, which the
+// next Up replaces.
+func TestLabWithoutItsWire(t *testing.T) {
+	name := newName(t)
+	spec := parse(t, name, strings.Replace(wiredPair, `["fd00::a"]`,
+		`["fd00::a"], processes: [{name: sleep, command: [sleep, "1000"]}]`, 1)+"delay: 1ms}\n")
+	l, err := lab.Up(t.Context(), spec, wiredOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := linux.OpenCgroup(l.Wire.Cgroup).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if s := listed(t, name); s == nil || s.Status != lab.LeftOver {
+		t.Errorf("without its wire the lab is %+v", s)
+	}
+	if l, err = lab.Up(t.Context(), spec, wiredOptions); err != nil {
+		t.Fatal(err)
+	}
+	if came := numbers(t, l, 10); len(came) != 10 {
+		t.Errorf("%d packets of 10 came", len(came))
 	}
 }
 

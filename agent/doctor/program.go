@@ -74,8 +74,9 @@ func attached(f *facts.Facts) []facts.Program {
 // hiddenPins finds an agent whose pins are not to be seen from here: "ip netns exec" and containers
 // mount a bpf file system of their own over the agent's.
 func hiddenPins(_ *config.Node, f *facts.Facts, _ string) []Finding {
+	runs := func(p facts.Program) bool { return f.Interfaces[p.Interface].XDPProgram != 0 }
 	if f.Running == nil || f.Programs == nil || len(f.Programs) > 0 ||
-		len(f.Running.Programs) == 0 {
+		!slices.ContainsFunc(f.Running.Programs, runs) { // of interfaces that are gone, none is
 		return nil
 	}
 	return []Finding{{"pins_hidden", Notable, f.PinDir,

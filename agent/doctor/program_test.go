@@ -33,6 +33,7 @@ edge: {interfaces: [{name: eth0}], source: "fd00:5e::e1"}
 		{"another node's beside this agent", 9, "edge", 7, 7, true, false, "program_unknown"},
 		{"somebody else's", 9, "xdp_filter", 7, 7, true, true, "program_foreign"},
 		{"somebody else's, no agent", 9, "", 0, 0, false, true, "program_foreign"},
+		{"told, but none runs", 0, "", 0, 7, true, false, "program_missing"},
 		{"none", 0, "", 7, 7, true, false, "program_missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ const (
 	maxValues = 2 << 20 // values read, those behind aliases each time
 	maxNested = 32      // lists and mappings inside one another on one line
 	maxIndent = 256     // columns, and so the depth of block style
+	maxKeys   = 1000    // of one mapping: the parser moves all of them for each one more
 )
 
 // Parse reads a node file. The name is used in errors only. The error is of
@@ -106,6 +107,11 @@ func (d *decoder) root(data []byte) ast.Node {
 	if t := tooDeep(tokens); t != nil {
 		d.add(invalid("lists and mappings are nested too deeply", "a node file needs 8 levels"),
 			PlaceOf(t))
+		return nil
+	}
+	if t := tooManyKeys(tokens); t != nil {
+		d.add(invalid(fmt.Sprintf("a mapping has more than %d keys", maxKeys),
+			"a node file needs a few dozen; begin the items of a list with dashes"), PlaceOf(t))
 		return nil
 	}
 	file, err := parse(tokens)
@@ -208,6 +214,44 @@ func tooDeep(tokens token.Tokens) *token.Token {
 		}
 		if flow+openers > maxNested {
 			return t
+		}
+	}
+	return nil
+}
+
+// tooManyKeys returns the token at which a mapping has more keys than the bound.
+func tooManyKeys(tokens token.Tokens) *token.Token {
+	var inFlow []int               // keys of the mappings and lists in brackets that are open
+	var inBlock [maxIndent + 2]int // keys so far, by their columns
+	deepest := 0
+	closeBehind := func(column int) { // what is indented further has ended
+		for ; deepest > column; deepest-- {
+			inBlock[deepest] = 0
+		}
+	}
+	for i, t := range tokens {
+		column := min(max(t.Position.Column, 0), maxIndent+1)
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			inFlow = append(inFlow, 0)
+		case token.MappingEndType, token.SequenceEndType:
+			inFlow = inFlow[:max(len(inFlow)-1, 0)]
+		case token.SequenceEntryType:
+			if len(inFlow) == 0 {
+				closeBehind(column)
+			}
+		case token.MappingValueType:
+			count := &inBlock[0]
+			if len(inFlow) > 0 {
+				count = &inFlow[len(inFlow)-1]
+			} else if i > 0 {
+				column = min(max(tokens[i-1].Position.Column, 0), maxIndent+1)
+				closeBehind(column)
+				deepest, count = max(deepest, column), &inBlock[column]
+			}
+			if *count++; *count > maxKeys {
+				return t
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,6 +33,13 @@ func Parse(name string, data []byte) (*Node, error) {
 	if p != nil {
 		keepParts(n, *p)
 	}
+	return n, err
+}
+
+// ParseWithin is Parse of a file with at most so many values, those behind aliases each time: a few
+// bytes can stand for any number of them.
+func ParseWithin(name string, data []byte, values int) (*Node, error) {
+	n, _, err := parseNode(name, data, readBounds{maxBytes, values}, nil)
 	return n, err
 }
 
@@ -63,6 +71,10 @@ func parseNode(
 func parseWhole(name string, data []byte, most readBounds) (*Node, error) {
 	d := newDecoder(name, data, most)
 	n := d.node(data)
+	if d.values > most.values { // the rest was not read, and can't be judged
+		d.faults = slices.DeleteFunc(d.faults, func(f fault) bool { return f.Text != tooLarge })
+		n = nil
+	}
 	if n == nil {
 		return nil, d.errors()
 	}

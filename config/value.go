@@ -28,11 +28,13 @@ func (v value) fail(p *Problem) {
 	v.d.add(p, PlaceOf(first(v.node)))
 }
 
+const tooLarge = "the file is too large"
+
 // resolve looks through anchors and aliases. It returns nil when there is nothing to read.
 func (v value) resolve() ast.Node {
 	if v.d.values++; v.d.values > v.d.most.values {
 		if v.d.values == v.d.most.values+1 {
-			v.fail(invalid("the file is too large",
+			v.fail(invalid(tooLarge,
 				fmt.Sprintf("keep it, aliases written out, under %d values",
 					v.d.most.values)))
 		}

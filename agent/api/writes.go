@@ -262,8 +262,15 @@ func parsedNode(r *http.Request) (*config.Node, error) {
 		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes",
 			err, maxBody))
 	}
+	if a, restricted := r.Context().Value(accessKey{}).(*Access); restricted &&
+		!a.may.Includes(Admin) {
+		return config.ParseWithin(name, text, maxReadValues)
+	}
 	return config.Parse(name, text)
 }
+
+// maxReadValues bounds a node file of a caller who may not apply it: values take the agent's memory.
+const maxReadValues = 1 << 18
 
 // roleOf checks the role that a request names, or finds the only one of the node.
 func roleOf(n *config.Node, role Role) (Role, error) {

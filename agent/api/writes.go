@@ -269,7 +269,7 @@ func parsedNode(r *http.Request) (*config.Node, error) {
 	return config.Parse(name, text)
 }
 
-// maxReadValues bounds a node file of a caller who may not apply it: values take the agent's memory.
+// maxReadValues bounds a node file of a caller who may not apply it: values take memory.
 const maxReadValues = 1 << 18
 
 // roleOf checks the role that a request names, or finds the only one of the node.

@@ -52,8 +52,7 @@ type Store struct {
 // broken, or a file that is damaged, is no reason not to run: see store.warning.
 func Open(dir, node string, log *slog.Logger) (*Store, error) {
 	large := &texts{dir: filepath.Join(dir, node+".texts")}
-	s := &Store{path: filepath.Join(dir, node+".json"), texts: large,
-		History: openHistory(filepath.Join(dir, node+".history"), large)}
+	s := &Store{path: filepath.Join(dir, node+".json"), texts: large}
 	if err := os.MkdirAll(dir, 0o700); DiskFault(err) {
 		s.fail(err)
 	} else if err != nil {
@@ -63,6 +62,8 @@ func Open(dir, node string, log *slog.Logger) (*Store, error) {
 	if err := s.acquire(filepath.Join(dir, node+".lock")); err != nil {
 		return nil, err
 	}
+	// an agent that was ending until now may have added to it
+	s.History = openHistory(filepath.Join(dir, node+".history"), large)
 	text, err := os.ReadFile(s.path)
 	if err == nil {
 		if s.Kept, err = ParseKept(text); err == nil {

@@ -76,7 +76,7 @@ func TestLoopMadeAnew(t *testing.T) {
 	m.awaitXDP("srv6loop-in", 0)
 }
 
-// An end of the loop that somebody takes down is up again.
+// An end of the loop that was taken down is up again.
 func TestLoopIsBroughtUp(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(m.text(routerText))

@@ -48,7 +48,7 @@ func (m *machine) forwarding() string {
 	return all.String()
 }
 
-// What a router wrote into the kernel comes back, with the shadow that only it knows, whoever took
+// What a router wrote into the kernel comes back, with the shadow that only it knows, whatever took
 // it: systemd-networkd flushes all that its files do not name.
 func TestForwardingThatGoesComesBack(t *testing.T) {
 	m := newMachine(t)

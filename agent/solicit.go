@@ -80,8 +80,8 @@ func (s *solicitor) solicit() {
 	}
 }
 
-// doubtful lists gateways whose addresses the kernel does not know, or believes from of old: those
-// that answer are reachable. There are at most as many as are asked at a time, in any order.
+// doubtful lists gateways whose addresses the kernel does not know, or took from an old answer:
+// those that answer are reachable. There are at most as many as are asked at a time, in any order.
 func (s *solicitor) doubtful(entries []netlink.Neigh) (list []neighbour) {
 	settled := map[neighbour]bool{}
 	for _, e := range entries {

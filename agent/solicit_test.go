@@ -138,7 +138,9 @@ func TestGatewayIsLookedFor(t *testing.T) {
 	m.awaitState("fd00:5e:1::2", netlink.NUD_FAILED)
 	must(t, router.Do(func() error { return setUp("in0", "fd00:5e:1::2/64") }))
 	m.awaitState("fd00:5e:1::2", netlink.NUD_REACHABLE)
-	must(t, router.Do(func() error { return linuxtest.IP("-6 address del fd00:5e:1::2/64 dev in0") }))
+	must(t, router.Do(func() error {
+		return linuxtest.IP("-6 address del fd00:5e:1::2/64 dev in0")
+	}))
 	m.awaitState("fd00:5e:1::2", netlink.NUD_FAILED)
 }
 

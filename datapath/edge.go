@@ -127,8 +127,7 @@ var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffi
 // were loaded for.
 func (e *Edge) LacksLoop() bool { return e.copier != nil && !e.loop.isThere(copiesLoop) }
 
-// RaiseLoop brings the loop of copies up if somebody has taken an end down, and reports whether
-// that was so.
+// RaiseLoop brings the loop of copies up if an end was taken down, and reports whether one was.
 func (e *Edge) RaiseLoop() (raised bool, err error) {
 	if e.copier == nil {
 		return false, nil

@@ -348,7 +348,7 @@ func (h *Headend) followUplink(name string) error {
 // HasLoop reports whether the loop is the one that the programs were loaded for.
 func (h *Headend) HasLoop() bool { return h.loop.isThere(loopOuter) }
 
-// RaiseLoop brings the loop up if somebody has taken an end down, and reports whether that was so.
+// RaiseLoop brings the loop up if an end was taken down, and reports whether one was.
 func (h *Headend) RaiseLoop() (raised bool, err error) { return h.loop.raise(loopOuter) }
 
 // Abandon releases a head-end that is not to run after all: the loop goes too, if it was made for

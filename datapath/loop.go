@@ -117,7 +117,7 @@ func (l loop) isThere(name string) bool {
 	return err == nil && inner.Index == l.inner
 }
 
-// raise brings those ends up that somebody has taken down, and reports whether there were any.
+// raise brings ends up that were taken down, and reports whether there were any.
 func (l loop) raise(name string) (raised bool, err error) {
 	for _, end := range []string{name + innerSuffix, name} {
 		device, missing := net.InterfaceByName(end)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// keptSocket is a Unix socket that is opened anew when others remove its file, as somebody who
-// cleans /run does: otherwise nobody could ask the daemon until it is restarted, and another one
+// keptSocket is a Unix socket that is opened anew when others remove its file, as a clean-up of
+// /run does: otherwise no command would reach the daemon until it is restarted, and another one
 // could be started beside it.
 type keptSocket struct {
 	path   string

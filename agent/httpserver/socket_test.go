@@ -25,7 +25,7 @@ func TestSocketsSettingIsNamed(t *testing.T) {
 	}
 }
 
-// A socket whose file, or folder, somebody removes is there again, and stops as ever.
+// A socket whose file, or folder, is removed is there again, and stops as ever.
 func TestSocketThatIsRemovedComesBack(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "run")
 	path := filepath.Join(folder, "agent.sock")

@@ -227,8 +227,7 @@ func (p *Prober) round(regular bool) {
 // renewInterval is how often is tried to make the interface anew.
 const renewInterval = time.Second
 
-// renew makes the interface anew, which somebody has removed or taken down: no path would be heard
-// of again.
+// renew makes the interface anew, which was removed or taken down: no probe would ever come back.
 func (p *Prober) renew(now time.Duration) {
 	if now < p.renewAt {
 		return

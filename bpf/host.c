@@ -394,7 +394,7 @@ static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u
 
 /*
  * Whether a RST is about a packet of a connection that is not here. The last of a chain answers
- * those that nobody has, whoever sends them: they say nothing of the server. RSTs about SYNs, and
+ * those that no host has, from any sender: they say nothing of the server. RSTs about SYNs, and
  * those by which a server ends a connection, have ACK. If the accept queue has no room, the
  * connection is still a request, and the RST is about what this host's SYN-ACK asked for.
  */

@@ -393,6 +393,10 @@ func FuzzParse(f *testing.F) {
 		if (n == nil) == (err == nil) {
 			t.Fatalf("node %v with error %v", n, err)
 		}
+		if within, refused := config.ParseWithin("fuzz.yaml", data, 20); err != nil &&
+			refused == nil || err == nil && refused == nil && len(config.Diff(n, within)) > 0 {
+			t.Fatalf("within a bound: %v and %v, else %v and %v", within, refused, n, err)
+		}
 		if err != nil {
 			if err.Error() == "" {
 				t.Fatal("an error without text")

@@ -15,8 +15,9 @@ import (
 func TestBelow(t *testing.T) {
 	ns, _ := linuxtest.Netns(t)
 	err := ns.Do(func() error {
-		if err := linuxtest.IP("link add over type bridge\nlink add port type veth peer name peer\n" +
-			"link add alone type ifb\nlink set port master over"); err != nil {
+		if err := linuxtest.IP("link add over type bridge\n" +
+			"link add port type veth peer name peer\nlink add alone type ifb\n" +
+			"link set port master over"); err != nil {
 			return err
 		}
 		for name, want := range map[string][]string{"over": {"port"}, "port": nil, "peer": nil,

@@ -70,7 +70,7 @@ func (s *signals) probe(ctx context.Context, j health.Job) error {
 
 // judge compares what a host counted between two times with the thresholds. Counters that went back
 // are those of another start. Resets about packets of connections that the host does not have are
-// none: anybody can ask for these, of any host.
+// none: any client can ask for these, of any host.
 func judge(p *config.Passive, before, now api.HostConnections) error {
 	if now.Opened < before.Opened || now.Established < before.Established ||
 		now.Resets < before.Resets || now.StrayResets < before.StrayResets {

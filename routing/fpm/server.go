@@ -37,7 +37,7 @@ type Server struct {
 	model   rib.Model
 	state   State
 	client  net.Conn
-	closed  bool      // nobody is let in any more
+	closed  bool      // no client is let in any more
 	began   time.Time // of the session
 	spoke   time.Time // when its last message came
 	settled bool      // the session has told all

@@ -117,8 +117,7 @@ func (n *Network) Metric(metric uint32) {
 	}
 }
 
-// InTopology says of which topology of IS-IS what was said last is, of a link. It panics if that was
-// none.
+// InTopology says of which topology of IS-IS what was said last is. It panics if that was no link.
 func (n *Network) InTopology(id uint16) {
 	prefix := n.Routes[len(n.Routes)-1].Nlri.(*bgp.LsAddrPrefix)
 	link := prefix.NLRI.(*bgp.LsLinkNLRI)

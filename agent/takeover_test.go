@@ -48,6 +48,7 @@ func wantTaken(t *testing.T, role string, taken bool, before, after map[string][
 // what it took over.
 func TestRestartTakesProgramsOver(t *testing.T) {
 	m := newMachine(t)
+	m.ip("link set lo up\naddr add 2001:db8:80::81/128 dev lo nodad")
 	r := m.start(nodeText)
 	edge, host, tables := m.objects("edge"), m.objects("host"), m.state()
 	for range 2 {

@@ -2,6 +2,7 @@ package linux
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -35,6 +36,13 @@ func (r *routeReader) close() { r.handle.Close() }
 func (r *routeReader) isLocal(a netip.Addr) bool {
 	routes, err := r.handle.RouteGet(a.AsSlice())
 	return err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL
+}
+
+// Undelivered returns those of some addresses to which packets are not delivered on this machine.
+func Undelivered(addresses []netip.Addr) []netip.Addr {
+	routes := newRouteReader()
+	defer routes.close()
+	return slices.DeleteFunc(slices.Clone(addresses), routes.isLocal)
 }
 
 // neighbourStates are those that doctor can use.

@@ -74,9 +74,11 @@ type MergedFlow struct {
 	// that the sender has numbered, as far as one can know
 	ExpectedPackets uint64 `json:"expectedPackets"`
 	// of these, of which no copy has come, or not yet
-	MissingPackets uint64       `json:"missingPackets"`
-	Resets         uint64       `json:"resets"`
-	Paths          []MergedPath `json:"paths"`
+	MissingPackets uint64 `json:"missingPackets"`
+	Resets         uint64 `json:"resets"`
+	// that passed without a look for their copies, as other processors were always ahead
+	ContendedPackets uint64       `json:"contendedPackets"`
+	Paths            []MergedPath `json:"paths"`
 }
 
 // MergedPath is what comes by one path.

@@ -33,6 +33,9 @@ var (
 		"flows")
 	mergeResets = metrics.Description("merge_resets_total", "How often all numbers were forgotten.",
 		"sid", "flows")
+	mergeContended = metrics.Description("merge_contended_packets_total",
+		"Packets passed without a look for their copies, as other processors were always ahead.",
+		"sid", "flows")
 	mergePath = metrics.Description("merge_path_packets_total",
 		"Packets that came by a path of a protected flow.", "sid", "flow")
 	mergePathFirst = metrics.Description("merge_path_first_packets_total",
@@ -67,6 +70,7 @@ func collectMerge(out chan<- prometheus.Metric, f api.MergedFlow) {
 	metrics.Counter(out, mergeOutOfOrder, f.OutOfOrderPackets, sid, flows)
 	metrics.Counter(out, mergeExpected, f.ExpectedPackets, sid, flows)
 	metrics.Counter(out, mergeResets, f.Resets, sid, flows)
+	metrics.Counter(out, mergeContended, f.ContendedPackets, sid, flows)
 	metrics.Gauge(out, mergeMissing, float64(f.MissingPackets), sid, flows)
 	for _, p := range f.Paths {
 		flow := config.FormatFlows([]uint32{p.Flow})

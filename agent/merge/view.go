@@ -37,7 +37,7 @@ func (m *Room) mergeViews() ([]api.MergedFlow, error) {
 			RoguePackets: stats.Rogue, OldEpochPackets: stats.OldEpoch,
 			OutOfOrderPackets: stats.OutOfOrder, ExpectedPackets: stats.Expected,
 			MissingPackets: missing(stats.Expected, stats.Passed),
-			Resets:         stats.Resets,
+			Resets:         stats.Resets, ContendedPackets: stats.Contended,
 		}
 		for n, p := range stats.Paths {
 			path := pathView(i.Instance.Flows[n], p, stats.Expected)

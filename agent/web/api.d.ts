@@ -1211,6 +1211,7 @@ export interface components {
             value: unknown;
         };
         MergedFlow: {
+            contendedPackets: number;
             copies?: number;
             duplicatePackets: number;
             expectedPackets: number;

@@ -1,15 +1,11 @@
 package agent_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,12 +114,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			must(t, m.ns.Do(upLoopback))
 			a := m.start(text)
 			defer a.stop()
-			socket := filepath.Join(m.dir, "agent.sock")
-			client := http.Client{Transport: &http.Transport{
-				DialContext: func(context.Context, string, string) (net.Conn, error) {
-					return net.Dial("unix", socket)
-				}}}
-			defer client.CloseIdleConnections()
+			client := m.client()
 			get := func(path string) any {
 				response, err := client.Get("http://agent" + path)
 				must(t, err)

@@ -1,10 +1,7 @@
 package agent_test
 
 import (
-	"context"
-	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -14,12 +11,7 @@ func TestWritesOfOneConfiguration(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(nodeText)
 	defer a.stop()
-	socket := filepath.Join(m.dir, "agent.sock")
-	client := http.Client{Transport: &http.Transport{
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return net.Dial("unix", socket)
-		}}}
-	defer client.CloseIdleConnections()
+	client := m.client()
 	ask := func(method, path, match, body string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path,
 			strings.NewReader(body))

@@ -283,6 +283,17 @@ func upLoopback() error {
 	return netlink.LinkSetUp(lo)
 }
 
+// client asks by HTTP at the API's socket, whatever host it names.
+func (m *machine) client() *http.Client {
+	socket := filepath.Join(m.dir, "agent.sock")
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", socket)
+		}}}
+	m.t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
 // get asks by HTTP in the machine's namespace.
 func (m *machine) get(t *testing.T, url string) (response *http.Response, body string) {
 	t.Helper()

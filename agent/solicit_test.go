@@ -26,17 +26,7 @@ func TestRouterWithANewAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			router, _ := linuxtest.Netns(t)
-			must(t, m.ns.Do(func() error {
-				return errors.Join(
-					netlink.LinkAdd(&netlink.Veth{
-						LinkAttrs: netlink.LinkAttrs{Name: "out0"}, PeerName: "in0",
-						PeerNamespace: netlink.NsFd(router.FD()),
-					}),
-					setUp("out0", "fd00:5e:1::1/64"),
-					routeVia("fcbb:bb00::/32", "out0", "fd00:5e:1::2"),
-				)
-			}))
+			router := m.behindRouter()
 			must(t, router.Do(func() error { return setUp("in0", "fd00:5e:1::2/64") }))
 			r := m.start(m.text(nodeText, "interfaces: [{name: edge0}]", "interfaces: "+interfaces))
 			defer r.stop()
@@ -54,6 +44,24 @@ func TestRouterWithANewAddress(t *testing.T) {
 			t.Logf("the new address is known after %v", time.Since(began).Round(time.Millisecond))
 		})
 	}
+}
+
+// behindRouter gives the machine's SIDs the gateway fd00:5e:1::2 behind out0: a network namespace
+// whose in0 is to have that address.
+func (m *machine) behindRouter() *linux.Netns {
+	m.t.Helper()
+	router, _ := linuxtest.Netns(m.t)
+	must(m.t, m.ns.Do(func() error {
+		return errors.Join(
+			netlink.LinkAdd(&netlink.Veth{
+				LinkAttrs: netlink.LinkAttrs{Name: "out0"}, PeerName: "in0",
+				PeerNamespace: netlink.NsFd(router.FD()),
+			}),
+			setUp("out0", "fd00:5e:1::1/64"),
+			routeVia("fcbb:bb00::/32", "out0", "fd00:5e:1::2"),
+		)
+	}))
+	return router
 }
 
 func setUp(name, address string) error {
@@ -117,17 +125,7 @@ func (m *machine) awaitNeighbour(address string, want net.HardwareAddr) {
 // meet a firewall that lets nothing be forwarded. One that goes is given up.
 func TestGatewayIsLookedFor(t *testing.T) {
 	m := newMachine(t)
-	router, _ := linuxtest.Netns(t)
-	must(t, m.ns.Do(func() error {
-		return errors.Join(
-			netlink.LinkAdd(&netlink.Veth{
-				LinkAttrs: netlink.LinkAttrs{Name: "out0"}, PeerName: "in0",
-				PeerNamespace: netlink.NsFd(router.FD()),
-			}),
-			setUp("out0", "fd00:5e:1::1/64"),
-			routeVia("fcbb:bb00::/32", "out0", "fd00:5e:1::2"),
-		)
-	}))
+	router := m.behindRouter()
 	r := m.start(m.text(nodeText, "interfaces: [{name: edge0}]", "interfaces: [{name: out0}]"))
 	defer r.stop()
 	must(t, m.ns.Do(func() error {

@@ -64,7 +64,7 @@ func TestAwaitNeighbor(t *testing.T) {
 		must(t, linuxtest.IP("-n "+there.Name()+" addr add fd00:9::2/128 dev e1 nodad"))
 		must(t, there.Do(func() (err error) {
 			if listener, err = net.ListenPacket("udp", "[fd00:9::2]:9"); err == nil {
-				err = listener.(*net.UDPConn).SetReadBuffer(8 << 20)
+				err = linuxtest.HaveRoom(listener.(*net.UDPConn))
 			}
 			return err
 		}))

@@ -62,7 +62,14 @@ func TestEventsOfDecisions(t *testing.T) {
 	for _, verdict := range []string{moved, "kept", moved} {
 		add(verdict)
 	}
-	all, moves, fresh := read("?after=1"), read("?after=0&moved=1"), read("")
+	for _, path := range []string{"/v1/events", "/v1/reroutes"} {
+		response, err := http.Get(server.URL + path + "?moved=some")
+		if err != nil || response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s of what is neither on nor off: %v, %v", path, response, err)
+		}
+		response.Body.Close()
+	}
+	all, moves, fresh := read("?after=1&moved=0"), read("?after=0&moved=1"), read("")
 	for want := uint64(2); want <= 3; want++ {
 		if d := all(); d.Number != want {
 			t.Errorf("decision %d, want %d", d.Number, want)

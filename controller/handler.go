@@ -23,21 +23,31 @@ func (c *Controller) handler(metrics http.Handler) http.Handler {
 
 // streamEvents tells decisions as they are made; with moved=1 those that moved a flow.
 func (c *Controller) streamEvents(w http.ResponseWriter, r *http.Request) {
-	moved := reroute.Moved.String()
-	all := r.FormValue("moved") == ""
+	wanted, err := wantedBy(r)
+	if err != nil {
+		api.Refuse(w, err)
+		return
+	}
 	api.EventSource{Started: c.begun, Since: func(ctx context.Context, after uint64) (
 		events []api.Numbered, last uint64, err error) {
 		last = after
 		err = c.do(ctx, func() {
 			for _, d := range c.journal.since(after) {
 				last = d.Number
-				if all || d.Verdict == moved {
+				if wanted(&d) {
 					events = append(events, api.Numbered{Number: d.Number, Value: d})
 				}
 			}
 		})
 		return events, last, err
 	}}.Stream(w, r)
+}
+
+// wantedBy tells which decisions a request is for.
+func wantedBy(r *http.Request) (wanted func(*Decision) bool, err error) {
+	only, err := api.FlagOf(r, onlyMoved.Name)
+	moved := reroute.Moved.String()
+	return func(d *Decision) bool { return !only || d.Verdict == moved }, err
 }
 
 // inLoop runs a question in the event loop.
@@ -159,8 +169,10 @@ func (c *Controller) getReroutes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	moved := reroute.Moved.String()
-	wanted := func(d *Decision) bool { return r.FormValue("moved") == "" || d.Verdict == moved }
+	wanted, err := wantedBy(r)
+	if err != nil {
+		return nil, err
+	}
 	return inLoop(c, r, func() (api.List[Decision], error) {
 		return api.List[Decision]{Items: c.journal.recent(limit, wanted)}, nil
 	})

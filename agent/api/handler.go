@@ -132,7 +132,7 @@ func Mux(documented string, answers map[string]func(*http.Request) (any, error))
 	handle := func(pattern string, answer func(*http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			breaks, err := flagOf(r, breakFlag)
+			breaks, err := FlagOf(r, breakFlag)
 			if err != nil {
 				writeError(w, err)
 				return
@@ -237,7 +237,7 @@ func writeNode(w http.ResponseWriter, r *http.Request, node *config.Node, err er
 		writeError(w, err)
 		return
 	}
-	secrets, err := flagOf(r, "secrets")
+	secrets, err := FlagOf(r, "secrets")
 	if err == nil && secrets {
 		err = Require(r.Context(), Admin)
 	}

@@ -72,7 +72,7 @@ func (h handler) rollback(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	dryRun, err := flagOf(r, "dryRun")
+	dryRun, err := FlagOf(r, "dryRun")
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// flagOf reads a parameter that switches something on or off; one that is not there is off. What
+// FlagOf reads a parameter that switches something on or off; one that is not there is off. What
 // is neither is refused, as something would be done that was not meant.
-func flagOf(r *http.Request, name string) (bool, error) {
+func FlagOf(r *http.Request, name string) (bool, error) {
 	query := r.URL.Query()
 	if !query.Has(name) {
 		return false, nil

@@ -192,7 +192,7 @@ func (h handler) putProtection(r *http.Request) (any, error) {
 	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
-	dryRun, err := flagOf(r, "dryRun")
+	dryRun, err := FlagOf(r, "dryRun")
 	if err != nil {
 		return nil, err
 	}

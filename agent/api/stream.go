@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 )
 
 const eventStream = "text/event-stream"
@@ -19,7 +18,7 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, r *http.Request) *stream {
 	s := &stream{w: w, flush: http.NewResponseController(w),
-		events: strings.Contains(r.Header.Get("Accept"), eventStream)}
+		events: accepts(r, eventStream)}
 	w.Header().Set("Content-Type", "application/jsonl")
 	if s.events {
 		w.Header().Set("Content-Type", eventStream)

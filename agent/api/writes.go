@@ -196,7 +196,7 @@ func mayHaveRead(ctx context.Context, running, next *config.Node) error {
 }
 
 func (h handler) apply(r *http.Request) (any, error) {
-	dryRun, err := flagOf(r, "dryRun")
+	dryRun, err := FlagOf(r, "dryRun")
 	if err != nil {
 		return nil, err
 	}

@@ -30,9 +30,7 @@ func Warnings(n *Node) (list []string) {
 				"mtu BYTES)")
 		}
 	}
-	if n.Strays != nil {
-		list = append(list, n.straysWarnings()...)
-	}
+	list = append(list, n.straysWarnings()...)
 	if n.BGP != nil && len(n.BGP.Neighbors) == 0 {
 		list = append(list, "bgp: the speaker has no neighbor: add \"neighbors: [{address: "+
 			"2001:db8::1, asn: 64512}]\", or let other software declare some by the API")

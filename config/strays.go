@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
-	"slices"
 	"strings"
 
 	"sextant/packet/lists"
@@ -39,45 +38,6 @@ const (
 	maxStrayVRFs = 16
 	maxStraySIDs = 128
 )
-
-// straysOf names what takes strays away that arrive at an interface for a prefix, or for a part of
-// it; "": nothing does. SIDs of devices are the kernel's, and not known here.
-func (n *Node) straysOf(name string, prefix netip.Prefix) string {
-	if n.Strays == nil || !n.Strays.on(name) {
-		return ""
-	}
-	for i, v := range n.Strays.VRFs {
-		for j, sid := range v.SIDs {
-			if sid.Overlaps(prefix) {
-				return fmt.Sprintf("strays.vrfs[%d].sids[%d]", i, j)
-			}
-		}
-	}
-	return ""
-}
-
-func (s *Strays) on(name string) bool {
-	return slices.ContainsFunc(s.Interfaces,
-		func(i XDPInterface) bool { return i.Name == name })
-}
-
-// straysWarnings are of a telemetry sink behind the role strays, which knows no INT.
-func (n *Node) straysWarnings() (list []string) {
-	if n.Telemetry == nil || n.Telemetry.Sink == nil ||
-		!slices.ContainsFunc(n.Telemetry.Sink.Interfaces, n.Strays.on) {
-		return nil
-	}
-	for i, v := range n.Strays.VRFs {
-		if v.VRF == "" {
-			continue
-		}
-		list = append(list, fmt.Sprintf("strays.vrfs[%d]: strays to SIDs of %s are taken away at "+
-			"XDP, before the telemetry sink on the same interface: those with INT are not, and "+
-			"servers reset their connections; let the router before this machine be the sink of "+
-			"these SIDs", i, v.VRF))
-	}
-	return list
-}
 
 func (s *Strays) faces() []Face { return facesOf(s.Interfaces, Face{Domain: true}) }
 

@@ -368,53 +368,6 @@ func (c *checker) telemetrySink(s *TelemetrySink) {
 	}
 }
 
-// telemetryReaches checks that packets come to the sink, which is at TC, with their telemetry:
-// programs at XDP that decapsulate do not know INT, and drop it.
-func (c *checker) telemetryReaches(s *TelemetrySink) {
-	for i, prefix := range s.SIDs {
-		for _, name := range s.Interfaces {
-			if owner := c.node.decapsulatesAtXDP(name, prefix); owner != "" {
-				c.conflict(fmt.Sprintf("telemetry.sink.sids[%d]", i), fmt.Sprintf("packets to %s "+
-					"on interface %q are decapsulated at XDP (%s), before the sink, which is at "+
-					"TC: those with INT are dropped, of others nothing is reported", prefix, name,
-					owner), "let the router before this machine be their sink", owner,
-					"telemetry.sink.interfaces")
-				break
-			}
-			if owner := c.node.straysOf(name, prefix); owner != "" {
-				c.conflict(fmt.Sprintf("telemetry.sink.sids[%d]", i), fmt.Sprintf("strays to %s "+
-					"on interface %q are taken away at XDP (%s), before the sink, which is at "+
-					"TC: those with INT are not, and the server resets their connections",
-					prefix, name, owner), "let the router before this machine be their sink",
-					owner, "telemetry.sink.interfaces")
-				break
-			}
-		}
-	}
-}
-
-// decapsulatesAtXDP names what takes packets to a prefix, or to a part of it, that arrive at an
-// interface; "": nothing does at XDP.
-func (n *Node) decapsulatesAtXDP(name string, prefix netip.Prefix) string {
-	switch {
-	case n.Host != nil && slices.ContainsFunc(n.Host.Interfaces,
-		func(i HostInterface) bool { return i.Name == name }):
-		for i, s := range n.Host.SIDs {
-			if s.Prefix.Overlaps(prefix) {
-				return fmt.Sprintf("host.sids[%d]", i)
-			}
-		}
-	case n.Merge != nil && slices.ContainsFunc(n.Merge.Interfaces,
-		func(i XDPInterface) bool { return i.Name == name }):
-		for i, s := range n.Merge.SIDs {
-			if s.Prefix.Overlaps(prefix) {
-				return fmt.Sprintf("merge.sids[%d]", i)
-			}
-		}
-	}
-	return ""
-}
-
 // Rule is the packets of the item as a head-end's rule says them, without a policy.
 func (w TelemetryWatch) Rule() SteeringRule {
 	return SteeringRule{Source: w.Source, Destination: w.Destination, Protocol: w.Protocol,

@@ -66,11 +66,7 @@ func (r *router) readTables(wanted []config.VRF) error {
 	for _, v := range wanted {
 		x := &vrf{VRF: v, drawn: map[rib.Set]rib.Set{}}
 		x.table.Keep = v.Shadow.Keep
-		originals, err := r.forwarder.Read(uint32(v.Install))
-		if err != nil {
-			return err
-		}
-		shadows, err := r.forwarder.Read(uint32(v.Shadow.Table))
+		originals, shadows, err := r.held(v)
 		if err != nil {
 			return err
 		}
@@ -84,6 +80,15 @@ func (r *router) readTables(wanted []config.VRF) error {
 		r.vrfs = append(r.vrfs, x)
 	}
 	return nil
+}
+
+// held returns the routes that the kernel has in the table of a VRF, and in its shadow.
+func (r *router) held(v config.VRF) (originals, shadows map[netip.Prefix]rib.Set, err error) {
+	if originals, err = r.forwarder.Read(uint32(v.Install)); err != nil {
+		return nil, nil, err
+	}
+	shadows, err = r.forwarder.Read(uint32(v.Shadow.Table))
+	return originals, shadows, err
 }
 
 // lead makes packets come to the tables. What an earlier agent wrote for VRFs that the node file no

@@ -102,11 +102,7 @@ func (r *router) rewrite() (written int, err error) {
 		return 0, err
 	}
 	for _, v := range r.vrfs {
-		originals, err := forwarder.Read(uint32(v.Install))
-		if err != nil {
-			return written, err
-		}
-		shadows, err := forwarder.Read(uint32(v.Shadow.Table))
+		originals, shadows, err := r.held(v.VRF)
 		if err != nil {
 			return written, err
 		}

@@ -7,8 +7,11 @@ func (e *Room) WatchDevices() {
 		return
 	}
 	if !e.Runs.Program.LacksLoop() {
-		if raised, err := e.Runs.Program.RaiseLoop(); raised || err != nil {
-			e.Log.Warn("the loop of copies was down; it is brought up", "error", err)
+		if raised, err := e.Runs.Program.RaiseLoop(); err != nil {
+			e.Log.Warn("the loop of copies is down, and can't be brought up; tried again soon",
+				"error", err)
+		} else if raised {
+			e.Log.Warn("the loop of copies was down; it is brought up")
 		}
 		return
 	}

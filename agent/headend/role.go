@@ -260,8 +260,11 @@ func (h *Room) WatchDevices() {
 		h.Rewarn()
 	}
 	if h.Runs.Program.HasLoop() {
-		if raised, err := h.Runs.Program.RaiseLoop(); raised || err != nil {
-			h.Log.Warn("the head-end's loop was down; it is brought up", "error", err)
+		if raised, err := h.Runs.Program.RaiseLoop(); err != nil {
+			h.Log.Warn("the head-end's loop is down, and can't be brought up; tried again soon",
+				"error", err)
+		} else if raised {
+			h.Log.Warn("the head-end's loop was down; it is brought up")
 		}
 		return
 	}
